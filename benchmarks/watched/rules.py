@@ -50,9 +50,9 @@ def a14(site: WatchedSite, open_alarms: set[str]) -> Iterable[Finding]:
     ended_at = {each.key: each.ended_at for each in window}
     sessions, silent_arms = [each.observed for each in window], open_alarms
     for count in (len(sessions) - SESSIONS_PER_DAY // 2, len(sessions)):
-        cases = arms.cases_of(sessions[:count], ended_at, silent_arms)
-        silent_arms = {case.arm for case in cases}
-    return [Finding(about=case.arm, detail=case.detail) for case in cases]
+        findings = arms.find_silence(sessions[:count], ended_at, silent_arms)
+        silent_arms = {finding.about for finding in findings}
+    return findings
 
 
 RULES: Mapping[str, Callable[[WatchedSite, set[str]], Iterable[Finding]]] = {

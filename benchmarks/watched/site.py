@@ -13,7 +13,7 @@ from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.operation import FIELDS
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rewards import MachineReward
-from grading.monitoring.sessions import Asked
+from grading.monitoring.sessions import VerdictRequest
 from grading.monitoring.streaks import ObservedSession, SessionEnding
 from grading.reward.trajectory import VERSION
 from grading.signals import Signals
@@ -84,8 +84,12 @@ class WatchedSession:
         """Whether A1 flags it now. A fallback, if there is one, accounts for its work."""
         if not self.has_work or (self.waits is not None and now >= self.ended_at + self.waits * DAY):
             return False
-        request = Asked(
-            at=self.ended_at, is_open=self.waits is not None, is_backlog=False, is_history=False, is_held_up=False
+        request = VerdictRequest(
+            requested_at=self.ended_at,
+            is_open=self.waits is not None,
+            is_backlog=False,
+            is_history=False,
+            is_blocked=False,
         )
         return sessions.lacks_verdict(request, now, is_accounted=self.trajectory is not None, fails=lambda: False)
 
@@ -139,7 +143,7 @@ class WatchedSite:
         """As the query for the flags of the window gives them. All are open."""
         recent = [each for each in self.flagged[rule].values() if each.ended_at > self.now - WINDOW]
         counts = Counter((each.agent, each.harness) for each in recent)
-        return [Flagged(rule=rule, agent=a, harness=h, n=n, open=n, latest=self.now) for (a, h), n in counts.items()]
+        return [Flagged(agent=a, harness=h, n=n, open=n, latest=self.now) for (a, h), n in counts.items()]
 
     def _session(self, day: int, place: int, *, busy: bool) -> WatchedSession:
         dice = self.dice

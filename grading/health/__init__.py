@@ -1,5 +1,5 @@
-"""Does the site work? Heartbeats of its programs, turns of its periodic jobs, and what programs may ask about both.
+"""Does the site work? Heartbeats of its programs, runs of its periodic jobs, and endpoints that report on both.
 
-In: what the programs write of themselves. Out: who stands still, and whether the site is ready.
-Start with `liveness` (pure): how one process tells from counters that another stands still.
+In: what the programs record about themselves. Out: which have stopped, and whether the site is ready.
+Start with `liveness` (pure): how a process detects by counters that another has stopped.
 """

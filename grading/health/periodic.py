@@ -1,6 +1,6 @@
-"""Whose turn it is: every periodic job is a row, claimed by a conditional UPDATE, so that two schedulers do no harm.
+"""Periodic jobs: each is a row, claimed by a conditional UPDATE, so that two schedulers do no harm.
 
-A message of the scheduler's says that a job is due. Whether it is, the row says; a turn that was missed is seen there.
+The scheduler's message only suggests that a job is due; the row decides, and shows missed turns.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How early a message may be, as a share of the job's interval, so that a late one does not delay the next.
+# How early a message may be, as a share of the interval, so that a late message doesn't cancel the next one.
 EARLY = 0.2
-# How far ahead the time of another machine's row may be before it is ignored.
+# How far in the future a time written by another machine may be; later ones are ignored.
 AHEAD = dt.timedelta(minutes=1)
 DAY = dt.timedelta(days=1)
-# A job has missed its turns after three of its intervals and a minute; one of the night after a day and two hours.
+# A job has missed its turns after three of its intervals and a minute; a nightly one after a day and two hours.
 MISSED, MINUTE, LATE_AT_NIGHT = 3, dt.timedelta(minutes=1), dt.timedelta(hours=2)
 ERROR = 500
 
 
 def schedules() -> Mapping[str, BaseSchedule]:
-    """The one place where it stands which jobs there are, and when: CELERY_BEAT_SCHEDULE."""
-    from celery.schedules import maybe_schedule  # heavy, and most commands plan nothing
+    """The schedules of CELERY_BEAT_SCHEDULE by the names of the jobs."""
+    from celery.schedules import maybe_schedule  # slow to import, and seldom needed
 
     return {name: maybe_schedule(each["schedule"]) for name, each in settings.CELERY_BEAT_SCHEDULE.items()}
 
 
 def interval(schedule: BaseSchedule) -> dt.timedelta:
-    """How long it is from one turn to the next; of one by the clock, a day."""
+    """The time from one turn to the next; a day for jobs at a fixed hour."""
     every: dt.timedelta = getattr(schedule, "run_every", DAY)
     return every
 
 
 def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
-    """Whether a job may begin again: its time has come, or a turn by the clock was begun and never ended."""
+    """Whether a job may run: its time has come, or its last run at a fixed hour began and never ended."""
     began = row.started_at
     if began is None or began > now + AHEAD:
         return True
@@ -60,9 +60,9 @@ def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
 
 
 def claim(name: str, now: dt.datetime) -> bool:
-    """Take the job's turn, if it has one now and nobody else has taken it.
+    """Claim the job's turn, if it is due and nobody else has claimed it.
 
-    An end by a clock that has been put back since counts from now on, or a job that fails would not be missed.
+    An end in the future, from a clock that was set back since, is set to now: otherwise failures would go unnoticed.
     """
     row, _new = PeriodicJob.objects.get_or_create(name=name)
     if not is_due(schedules()[name], row, now):
@@ -71,38 +71,36 @@ def claim(name: str, now: dt.datetime) -> bool:
     return bool(mine.update(started_at=now, ended_at=min(row.ended_at, now), turns=F("turns") + 1))
 
 
-def run(name: str, work: Callable[[], object]) -> bool:
-    """Do the job's work if it is its turn; whether it was. What the work raises is on the row, and raised again.
-
-    It is nobody's turn in a process that is still at it: a job that takes longer than its interval would take up one of
-    the worker's threads after the other, until none was left to ask the judge.
-    """
-    under_way = _under_way.setdefault(name, threading.Lock())
-    if not under_way.acquire(blocking=False):
-        return False
-    try:
-        return claim(name, timezone.now()) and _did(name, work)
-    finally:
-        under_way.release()
-
-
 _under_way: dict[str, threading.Lock] = {}
 
 
-def _did(name: str, work: Callable[[], object]) -> bool:
-    row = PeriodicJob.objects.filter(name=name)
+def run(name: str, work: Callable[[], object]) -> bool:
+    """Do the job's work if it is due; whether it was. An exception is recorded on the row and raised again.
+
+    A process runs a job once at a time: a job that takes longer than its interval would otherwise occupy one thread of
+    the worker after the other, until none was left for the judge.
+    """
+    lock = _under_way.setdefault(name, threading.Lock())
+    if not lock.acquire(blocking=False):
+        return False
     try:
-        work()
-    except Exception as error:
-        row.update(error=plain_text(f"{type(error).__name__}: {error}", ERROR))
-        raise
-    row.update(ended_at=timezone.now(), error="")
-    return True
+        if not claim(name, timezone.now()):
+            return False
+        row = PeriodicJob.objects.filter(name=name)
+        try:
+            work()
+        except Exception as error:
+            row.update(error=plain_text(f"{type(error).__name__}: {error}", ERROR))
+            raise
+        row.update(ended_at=timezone.now(), error="")
+        return True
+    finally:
+        lock.release()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedTurn:
-    """A job that has not ended well for too long. `since`: when it last did."""
+    """A job that has not succeeded for too long. `since`: when it last did."""
 
     name: str
     since: dt.datetime
@@ -110,7 +108,7 @@ class MissedTurn:
 
 
 def missed(now: dt.datetime) -> list[MissedTurn]:
-    """The jobs that missed their turns: one query. A job without a row has only just been thought of."""
+    """The jobs that missed their turns. One query. A job without a row is new."""
     plan, turns = schedules(), []
     for row in PeriodicJob.objects.filter(name__in=plan).order_by("name"):
         every = interval(plan[row.name])

@@ -1,4 +1,4 @@
-"""A process's own heartbeat, and its eye on the others': one thread, begun after the process was forked."""
+"""A process's heartbeat, in a thread that also watches the others'; started after the process was forked."""
 
 import logging
 import threading
@@ -15,15 +15,14 @@ from grading.models import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-# Looks at the others between two heartbeats of its own.
-LOOKS = 2
+# Observations of the others for each heartbeat of its own.
+OBSERVATIONS = 2
 
 
 def beat(parts: Iterable[Component]) -> None:
-    """Let the counters of these parts grow: a statement each, outside of any transaction."""
+    """Increment the counters of these parts: one statement each, outside of any transaction."""
     for part in parts:
-        grown = {"count": F("count") + 1, "beat_at": timezone.now()}
-        if not Heartbeat.objects.filter(name=part).update(**grown):
+        if not Heartbeat.objects.filter(name=part).update(count=F("count") + 1, beat_at=timezone.now()):
             Heartbeat.objects.get_or_create(name=part, defaults={"count": 1, "beat_at": timezone.now()})
 
 
@@ -32,9 +31,9 @@ def counts() -> Mapping[str, int]:
 
 
 class Pulse(threading.Thread):
-    """Beats for `part`, and for the broker while it answers; tells `then` what it sees, every time it has looked.
+    """Beats for `part`, and for the broker while it answers; passes each observation of all parts to `then`.
 
-    `trouble` says in words why the database could not be written to the last time; empty while it can.
+    `trouble` is why the database could not be written to the last time; empty while it can.
     """
 
     def __init__(self, part: Component, then: Callable[[Liveness], None]) -> None:
@@ -45,7 +44,7 @@ class Pulse(threading.Thread):
         self.liveness = Liveness(every=settings.HEARTBEAT_SECONDS)
         self.trouble = ""
         self.ends = threading.Event()
-        seconds = settings.HEARTBEAT_SECONDS / LOOKS  # less than a gap, or a broker that hangs would look like one
+        seconds = settings.HEARTBEAT_SECONDS / OBSERVATIONS  # a broker that hangs must not cause a gap
         limits = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
         retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         self.broker = redis.Redis.from_url(settings.REDIS_URL, retry=retry, **limits)
@@ -54,9 +53,9 @@ class Pulse(threading.Thread):
         turn = 0
         while not self.ends.is_set():
             try:
-                self.look(beats=turn % LOOKS == 0)
+                self.observe(beats=turn % OBSERVATIONS == 0)
             except Exception as error:
-                # Those who could not write or read know nothing of the others either: that is a gap.
+                # Without the database there is no observation, which leaves a gap.
                 if not self.trouble:
                     logger.warning("the heartbeat of %s cannot be written or read: %s", self.part, error)
                 self.trouble = str(error) or type(error).__name__
@@ -64,17 +63,17 @@ class Pulse(threading.Thread):
                 if not isinstance(error, Error):
                     logger.exception("the heartbeat of %s", self.part)
             turn += 1
-            self.ends.wait(settings.HEARTBEAT_SECONDS / LOOKS)
+            self.ends.wait(settings.HEARTBEAT_SECONDS / OBSERVATIONS)
         connection.close()
 
-    def look(self, *, beats: bool) -> None:
-        if connection.vendor == "sqlite":  # nobody has a receipt for a heartbeat, and the disk may rest
+    def observe(self, *, beats: bool) -> None:
+        if connection.vendor == "sqlite":  # a heartbeat may be lost, so it need not wait for the disk
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA synchronous=NORMAL")
         if beats:
             beat([self.part, *([Component.BROKER] if self.broker_answers() else [])])
             self.trouble = ""
-        self.liveness.look(counts(), time.monotonic(), time.time())
+        self.liveness.observe(counts(), time.monotonic(), time.time())
         self.then(self.liveness)
 
     def broker_answers(self) -> bool:
@@ -90,7 +89,7 @@ _own: Pulse | None = None
 
 
 def start(part: Component, then: Callable[[Liveness], None]) -> Pulse | None:
-    """Begin this process's heartbeat; None where HEARTBEAT_SECONDS is 0."""
+    """Start this process's heartbeat; None if HEARTBEAT_SECONDS is 0."""
     global _own  # noqa: PLW0603 - a process has one
     if settings.HEARTBEAT_SECONDS and _own is None:
         _own = Pulse(part, then)
@@ -99,10 +98,10 @@ def start(part: Component, then: Callable[[Liveness], None]) -> Pulse | None:
 
 
 def trouble() -> str:
-    """Why this process could not write to the database a moment ago; empty where it could, or has no heartbeat."""
+    """Why this process could not write to the database a moment ago; empty if it could, or has no heartbeat."""
     return "" if _own is None else _own.trouble
 
 
 def silent() -> list[Component]:
-    """Who stands still, as far as this process knows."""
+    """The parts that have stopped, as far as this process knows."""
     return [] if _own is None else [each for each in Component if _own.liveness.life(each) is Life.SILENT]

@@ -1,4 +1,4 @@
-"""What programs that watch the site may ask: whether it is ready, and figures for Prometheus. No secrets in either."""
+"""For monitoring from outside: whether the site is ready, and figures for Prometheus. Neither contains secrets."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
@@ -25,20 +25,20 @@ DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """What was checked, by name, as JSON; `problems` are in words."""
+    """The checks by name, as JSON, and the problems as text."""
 
     checks: dict[str, Any]
     problems: tuple[str, ...]
 
 
 def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
-    """Whether the site does its work: four queries. `open_judges` are the roles of the judges that may be called now:
-    what waits for another waits for its quota or its key. Raises what the database raises while it is away.
+    """Whether the site works. Four queries. `open_judges` are the roles of the judges that may be called now; jobs of
+    other judges wait for a quota or a key. Raises the database's errors while it is unavailable.
     """
     ages = heartbeat_ages(now)
     silent, trouble = pulse.silent(), pulse.trouble()
-    if pulse.trouble() == "" and Component.WEB not in ages:
-        pulse.beat([Component.WEB])  # nobody has shown yet that the database can be written to
+    if not trouble and Component.WEB not in ages:
+        pulse.beat([Component.WEB])  # the first proof that the database can be written to
     free, floor = disk.free(), disk.floor()
     due = oldest_due(now)
     waits = max((age for judge, age in due.items() if judge in open_judges), default=0.0)
@@ -61,22 +61,22 @@ def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
 
 
 def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
-    """Seconds since each counter grew, by the clocks of who let it and of who asks."""
+    """Seconds since each heartbeat, by the clocks of both machines."""
     rows = Heartbeat.objects.exclude(beat_at=None).order_by("name").values_list("name", "beat_at")
     return {name: max(0.0, (now - beat_at).total_seconds()) for name, beat_at in rows if beat_at is not None}
 
 
 def oldest_due(now: dt.datetime) -> dict[str, float]:
-    """Seconds for which the job that is due longest has been so, by its judge's role. One query."""
+    """How long the oldest due job has been due, in seconds, by its judge's role. One query."""
     due = JudgeJob.objects.queued().filter(next_attempt_at__lte=now)
     rows = due.order_by().values("judge").annotate(at=Min("next_attempt_at")).order_by("judge")
     return {row["judge"]: (now - row["at"]).total_seconds() for row in rows}
 
 
 class SiteFigures(Collector):
-    """Read from the database whenever somebody asks: a process's own counters would be one process's.
+    """Figures read from the database at each request, because counters in a process would only be about that process.
 
-    `judges` are the configured ones, by their roles: the model, and whether it may be asked.
+    `judges` are the configured ones by their roles: the model, and whether it may be called.
     """
 
     def __init__(self, now: dt.datetime, judges: Mapping[str, tuple[str, bool]]) -> None:
@@ -84,19 +84,24 @@ class SiteFigures(Collector):
 
     def collect(self) -> Iterable[Metric]:
         now = self.now
-        for name, words, value in (
+        for name, help_text, value in (
             ("disk_free_bytes", "Free for the state folder", disk.free()),
             ("disk_floor_bytes", "With less free, no session is taken in", disk.floor()),
             ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().filter(yours()).count()),
-            ("sessions_last_day", "Sessions that ended in the last 24 hours", recent_sessions(now)),
+            (
+                "sessions_last_day",
+                "Sessions that ended in the last 24 hours",
+                Session.objects.yours().filter(ended_at__gt=now - DAY).count(),
+            ),
         ):
-            yield GaugeMetricFamily(f"gradingsite_{name}", words, value=value)
+            yield GaugeMetricFamily(f"gradingsite_{name}", help_text, value=value)
         yield gauge("heartbeat_age_seconds", "Since each program's heartbeat", "program", heartbeat_ages(now))
         judge_jobs = JudgeJob.objects.open().filter(yours())
-        yield gauge("judge_jobs", "Open judge jobs", "state", by(judge_jobs, "state", OPEN_STATES))
-        yield gauge("alarms_open", "Alarms that hold now", "rule", by(Alarm.objects.filter(resolved_at=None), "rule"))
-        states = by(Notice.objects.all(), "state", NoticeState)
-        yield gauge("notices", "Messages about alarms", "state", states)
+        yield gauge("judge_jobs", "Open judge jobs", "state", count_by(judge_jobs, "state", OPEN_STATES))
+        alarms = Alarm.objects.filter(resolved_at=None)
+        yield gauge("alarms_open", "Alarms that hold now", "rule", count_by(alarms, "rule"))
+        notices = count_by(Notice.objects.all(), "state", NoticeState)
+        yield gauge("notices", "Messages about alarms", "state", notices)
         turns = CounterMetricFamily("gradingsite_periodic_turns", "Turns of each periodic job", labels=["job"])
         ages = {}
         for job in PeriodicJob.objects.order_by("name"):
@@ -107,18 +112,18 @@ class SiteFigures(Collector):
         due = oldest_due(now)
         waits = {judge: due.get(judge, 0.0) for judge in {**self.judges, **due}}
         yield gauge("oldest_due_job_seconds", "How long the oldest job of each judge has been due", "judge", waits)
-        open_ = GaugeMetricFamily(
+        judge_open = GaugeMetricFamily(
             "gradingsite_judge_open", "Whether each judge may be asked", labels=["judge", "model"]
         )
-        for judge, (model, may_be_asked) in self.judges.items():
-            open_.add_metric([judge, model], float(may_be_asked))
-        yield open_
+        for judge, (model, is_open) in self.judges.items():
+            judge_open.add_metric([judge, model], float(is_open))
+        yield judge_open
 
 
-def by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
-    """How many rows there are of each kind; 0 for those of `always` without any."""
-    counted = rows.order_by().values(column).annotate(n=Count("pk"))
-    return {**{str(each): 0.0 for each in always}, **{row[column]: float(row["n"]) for row in counted}}
+def count_by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
+    """The number of rows by the column's value; 0 for values of `always` without any."""
+    counts = rows.order_by().values_list(column).annotate(n=Count("pk"))
+    return {**{str(each): 0.0 for each in always}, **{value: float(n) for value, n in counts}}
 
 
 def gauge(name: str, help_text: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
@@ -126,10 +131,6 @@ def gauge(name: str, help_text: str, label: str, values: dict[str, float]) -> Ga
     for key, value in values.items():
         family.add_metric([key], value)
     return family
-
-
-def recent_sessions(now: dt.datetime) -> int:
-    return Session.objects.yours().filter(ended_at__gt=now - DAY).count()
 
 
 def metrics(now: dt.datetime, judges: Mapping[str, tuple[str, bool]]) -> bytes:

@@ -1,7 +1,8 @@
-"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10).
+"""Is the reward true? Rules flag implausible sessions and raise alarms.
 
-In: every session as it is settled, and all rows now and then. Out: flags (for the review queue), alarms, notices.
-Start with `rule` (what a rule is) and `watch` (which there are, and when they look); docs/laws.md has a line for each.
+In: each session as it is settled, and all rows at intervals. Out: flags (for the review queue), alarms, notices.
+Start with `rule` (what a rule is) and `watch` (when rules run). The rules are in `sessions`, `rewards`, `arms`,
+`judges` and `operation`; docs/laws.md has a line for each.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from grading.models import Alarm, Flag
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import open_alarms
-from grading.monitoring.arms import SilenceCase, cases, silent_failure, unheard_arm
+from grading.monitoring.arms import silent_failure, unheard_arm
 from grading.monitoring.attending import attend
 from grading.monitoring.flag_rule import FlagRule
 from grading.monitoring.flags import (
@@ -20,10 +21,9 @@ from grading.monitoring.flags import (
 )
 from grading.monitoring.judges import about_judge, judge_out
 from grading.monitoring.operation import standing_still
-from grading.monitoring.rule import Rule, Severity
+from grading.monitoring.rule import RULES, Rule, Severity
 from grading.monitoring.sessions import impossible_pair, independent_work, overdue
 from grading.monitoring.watch import (
-    RULES,
     acknowledge,
     inspect,
     refresh,
@@ -42,19 +42,19 @@ IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = (
 
 
 def title_of(rule: str) -> str:
-    """What the rule with this code found, in words; what a person did for Flag.BY_A_PERSON."""
+    """The title of the rule with this id; also for Flag.BY_A_PERSON."""
     if rule == Flag.BY_A_PERSON:
         return "Flagged by a person"
     return RULES[rule].title if rule in RULES else "A rule that no longer exists"
 
 
 def is_advisory(rule: str) -> bool:
-    """Whether alarms of the rule with this code are shown on the page of alarms only."""
+    """Whether alarms of the rule with this id are shown on the alarms page only."""
     return rule in RULES and RULES[rule].severity is Severity.ADVISORY
 
 
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
-    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does."""
+    """Whether one of these open alarms is about the first judge's calls, which may fail although its quota is open."""
     return any(alarm.rule == JUDGE_OUT and alarm.about == about_judge(JudgeRole.FIRST) for alarm in alarms)
 
 
@@ -69,10 +69,8 @@ __all__ = [
     "FlagRule",
     "Rule",
     "Severity",
-    "SilenceCase",
     "acknowledge",
     "attend",
-    "cases",
     "clear_flags",
     "flagged_sessions",
     "independent_work",

@@ -1,4 +1,4 @@
-"""Alarm rules about arms: their sessions leave nothing to grade, an agent tilts them, or nothing is learned of them."""
+"""Alarm rules about arms: nothing to grade in their sessions, an agent that tilts them, too few rewards."""
 
 import datetime as dt
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, Apart, apart
-from grading.monitoring.picking import ONE_IN, DrawnDecision, Picking, picking
+from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.reward.calibrating import UNJUDGED
@@ -27,17 +27,8 @@ from grading.vocabulary import Outcome, Source
 
 WINDOW_DAYS = 28
 ALL_ARMS = "all arms"
-# Rarer than this is not counted out.
+# The most runs in which something rare happens once that a text counts.
 RAREST = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SilenceCase:
-    """Sessions that a person should say something of: of one `arm`, or of ALL_ARMS; their keys, and why, in words."""
-
-    arm: str
-    sessions: tuple[int, ...]
-    detail: str
 
 
 @alarm_rule(
@@ -55,43 +46,40 @@ class SilenceCase:
         "or pause the arm."
     ),
     every=dt.timedelta(hours=1),
-    finds_sessions=True,
 )
 def silent_failure(now: dt.datetime) -> Iterable[Finding]:
-    """A14. Where failures leave no trace and successes do, an arm looks good by what is missing."""
-    return [Finding(about=case.arm, detail=case.detail, sessions=case.sessions) for case in cases(now)]
+    """A14. If failures leave no trace and successes do, an arm looks better than it is."""
+    rows = list(_observed_sessions(now))
+    ended_at = {session.key: moment for session, moment in rows}
+    open_alarms = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
+    return find_silence([session for session, _ended_at in rows], ended_at, open_alarms)
 
 
-def cases(now: dt.datetime) -> list[SilenceCase]:
-    """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
-    rows = {key: (observed, ended_at) for observed, key, ended_at in _sessions(now)}
-    opened = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
-    ended = {key: ended_at for key, (_, ended_at) in rows.items()}
-    return cases_of([observed for observed, _ in rows.values()], ended, opened)
-
-
-def cases_of(
-    sessions: Sequence[ObservedSession], ended: Mapping[int, dt.datetime], opened: Iterable[str]
-) -> list[SilenceCase]:
-    """The cases in these sessions, in order of time, which ended then, by key; `opened`: what has an open alarm."""
-    report = find(sessions, {None if about == ALL_ARMS else about for about in opened})
-    texts: dict[str, list[str]] = {}
-    keys: dict[str, dict[int, None]] = {}
+def find_silence(
+    sessions: Sequence[ObservedSession], ended_at: Mapping[int, dt.datetime], open_alarms: Iterable[str]
+) -> list[Finding]:
+    """A finding for each arm with too many sessions without a grade, and one for ALL_ARMS. `sessions` are in order of
+    time, `ended_at` is by their keys; `open_alarms` are the subjects of open alarms, which stay open a little longer.
+    """
+    report = find(sessions, {None if about == ALL_ARMS else about for about in open_alarms})
+    texts, keys = defaultdict[str, list[str]](list), defaultdict[str, dict[int, None]](dict)
     for streak in report.streaks:
-        texts.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
-        keys.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
+        texts[streak.arm or ALL_ARMS].append(_describe_streak(streak, ended_at))
+        keys[streak.arm or ALL_ARMS].update((each.key, None) for each in streak.sessions)
     for excess in report.excesses:
-        texts.setdefault(excess.arm, []).append(
+        texts[excess.arm].append(
             f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
             f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
             f"{_rounded(round(1 / excess.p)):,} times."
         )
-        keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
-    return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(text)) for arm, text in texts.items()]
+        keys[excess.arm].update((each.key, None) for each in excess.died)
+    return [Finding(about=arm, detail=" ".join(parts), sessions=tuple(keys[arm])) for arm, parts in texts.items()]
 
 
-def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datetime]]:
-    """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
+def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.datetime]]:
+    """The window's settled sessions of arms in use, with their ends, in order of time. Sessions that a person excluded
+    are left out.
+    """
     since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
     rows = (
@@ -100,10 +88,10 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
-            is_out=Coalesce("category__merged_into__paused", "category__paused"),
+            is_paused=Coalesce("category__merged_into__paused", "category__paused"),
             waits=Exists(waiting),
         )
-        .filter(waits=False, is_out=False, settlement__isnull=False)
+        .filter(waits=False, is_paused=False, settlement__isnull=False)
         .order_by("ended_at", "pk")
     )
     names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
@@ -114,16 +102,16 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
             ending = SessionEnding.GRADED
         elif source == "" and outcome == Outcome.INFRASTRUCTURE:
             ending = SessionEnding.INFRASTRUCTURE
-        else:  # a person excluded it, or the agent refused: somebody has said what it was
+        else:  # a person excluded it, or the agent refused: it is known what happened
             continue
-        yield ObservedSession(key=key, arm=arm, ending=ending), key, ended_at
+        yield ObservedSession(key=key, arm=arm, ending=ending), ended_at
 
 
-def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
+def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str:
     n = len(streak.sessions)
     died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
     parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
-    first, last = (stamp(ended[streak.sessions[at].key]) for at in (0, -1))
+    first, last = (stamp(ended_at[streak.sessions[at].key]) for at in (0, -1))
     text = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
     often = round(1 / streak.chance)
     once = f"once in {_rounded(often):,} runs" if often < RAREST else "less than once in a billion runs"
@@ -141,9 +129,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _rounded(often: int) -> int:
-    """To two digits, as people say it."""
-    return int(float(f"{often:.2g}"))
+def _rounded(number: int) -> int:
+    """The number with two digits."""
+    return int(float(f"{number:.2g}"))
 
 
 @alarm_rule(
@@ -161,7 +149,7 @@ def _rounded(often: int) -> int:
     page="admin:review",
 )
 def unheard_arm(_now: dt.datetime) -> Iterable[Finding]:
-    """A36. Sessions that leave nothing to grade by may be the arm's worst, and nobody has looked at any."""
+    """A36. Sessions without a grade may be the arm's worst, and nobody has looked at any of them."""
     arm = Coalesce("session__category__merged_into__name", "session__category__name")
     rows = Flag.objects.open().filter(rule=unheard_arm.id).order_by().values(arm=arm).annotate(n=Count("pk"))
     for row in rows.order_by("arm"):
@@ -175,7 +163,7 @@ def unheard_arm(_now: dt.datetime) -> Iterable[Finding]:
 
 BANDIT = "category"
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
-# A smaller part of the next hundred decisions is no news.
+# The fewest of the next hundred decisions that make a difference.
 LEAST_SHARE = 1
 
 
@@ -195,44 +183,46 @@ LEAST_SHARE = 1
         "says about it? An operator can change the cap on agents and its tokens."
     ),
     every=dt.timedelta(hours=1),
-    finds_sessions=True,
 )
 def lone_agent(now: dt.datetime) -> Iterable[Finding]:
-    """Who would have an arm chosen, or dropped, needs only to make its own sessions of it look so."""
+    """An agent can have an arm chosen more or less often just by how its own sessions look."""
     today, policies = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
     rows, policy = policies.rows(today), policies.policy_on(today)
     first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
     machines = rows.mask(lambda kind: kind.source in MACHINES)
     agents = rows.map_kinds(attrgetter("agent"), object)
-    remembered = rows.select(machines & (rows.day > first.toordinal()))
-    if len({kind.agent for kind in remembered.kinds} - {""}) < MIN_AGENTS:
-        return  # before SciPy is loaded for what the bandit believes
+    recent = rows.select(machines & (rows.day > first.toordinal()))
+    if len({kind.agent for kind in recent.kinds} - {""}) < MIN_AGENTS:
+        return  # before SciPy is loaded for the posterior
     reading, current = policies.outlook(today)
     changes = reading.posterior.changes
-    for outlier in apart(remembered, 0.0 if changes is None else changes.day_variance):
+    for outlier in apart(recent, 0.0 if changes is None else changes.day_variance):
         rest = rows.select(~(machines & (agents == outlier.agent)))
         without = outlook(policies.bandit, policy, rest, today)
         share, share_without = (each.share_of_next_100(outlier.arm) for each in (current, without))
         lift = share - share_without
         if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
+            days = (today - first).days
             yield Finding(
                 about=f"{outlier.agent}: {outlier.arm}",
-                detail=describe_difference(outlier, (today - first).days, share, share_without),
-                sessions=sessions_of(outlier, first, now),
+                detail=f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to "
+                f"{outlier.mean:.2f} on average, {outlier.others} of other agents to {outlier.others_mean:.2f}. "
+                f"{outlier.arm} has {share:.0f} of the next 100 decisions; without this agent’s rewards it would have "
+                f"{share_without:.0f}.",
+                sessions=_sessions_of(outlier, first, now),
             )
 
 
-def sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
+def _sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
     """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
     of time. Three queries.
     """
+    # A session counts on the day on which the site received it, or on an earlier one.
+    earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
     rows = (
         Session.objects.yours()
-        # None counts on a day after the one on which the site received it.
-        .filter(agent__name=outlier.agent, received_at__gt=now - (site_day(now) - first) - dt.timedelta(days=1))
-        .annotate(
-            arm=Coalesce("category__merged_into__name", "category__name"),
-        )
+        .filter(agent__name=outlier.agent, received_at__gt=earliest)
+        .annotate(arm=Coalesce("category__merged_into__name", "category__name"))
         .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")
         .only("ended_at", "received_at")
@@ -242,17 +232,8 @@ def sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, 
     return tuple(each.pk for each in sessions if days[each.pk] > first)
 
 
-def describe_difference(outlier: Apart, days: int, share: float, share_without: float) -> str:
-    """The difference, with its arithmetic."""
-    return (
-        f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to {outlier.mean:.2f} on "
-        f"average, {outlier.others} of other agents to {outlier.others_mean:.2f}. {outlier.arm} has {share:.0f} of the "
-        f"next 100 decisions; without this agent’s rewards it would have {share_without:.0f}."
-    )
-
-
 WINDOW = dt.timedelta(days=28)
-# The number of latest decisions that are read.
+# How many of the latest decisions are read.
 READ = 5000
 
 
@@ -272,19 +253,31 @@ READ = 5000
     every=dt.timedelta(hours=1),
 )
 def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
-    """Who asks until the draw suits, or whose sessions of an arm die unseen, chooses instead of the bandit."""
-    by_agent = decisions(now)
+    """An agent that drops decisions it doesn't like, or whose sessions of an arm fail unseen, chooses instead of the
+    bandit.
+    """
+    by_agent = _drawn_decisions(now)
     for (bandit, agent), own in sorted(by_agent.items()):
         bet = picking(own)
-        if bet is not None and bet.money >= ONE_IN * len(by_agent):
-            yield Finding(about=f"{agent}: {bandit}", detail=describe_picking(agent, bandit, bet, own))
+        if bet is None or bet.money < ONE_IN * len(by_agent):
+            continue
+        dropped = sum(not each.used for each in own)
+        fate = "led to a session" if bet.is_of_used else "were dropped"
+        yield Finding(
+            about=f"{agent}: {bandit}",
+            detail=f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the "
+            f"decisions came to nothing. Of the {bet.n} that {fate} {bet.count} were for {bet.arm}; its chances say "
+            f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+            "decisions that suit it.",
+        )
 
 
-def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
-    """The drawn decisions of the window by bandit and agent, but for those that have not had their day."""
-    # Also those that were used at once have their day: else the arms whose sessions are short would seem to be liked.
-    made = {"created__gt": now - WINDOW, "created__lte": now - OPEN_FOR}
-    rows = Selection.objects.filter(DRAWN, bandit__kind=BanditKind.CHOICE, **made)
+def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
+    """The latest drawn decisions of the window by bandit and agent, without those that are younger than OPEN_FOR."""
+    # Younger ones are left out even if they have been used: otherwise arms with short sessions would seem to be liked.
+    rows = Selection.objects.filter(
+        DRAWN, bandit__kind=BanditKind.CHOICE, created__gt=now - WINDOW, created__lte=now - OPEN_FOR
+    )
     columns = (
         rows.exclude(agent="")
         .order_by("-created", "-pk")
@@ -294,19 +287,7 @@ def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
     for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
         odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
         by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
-    return dict(by_agent)
-
-
-def describe_picking(agent: str, bandit: str, bet: Picking, own: list[DrawnDecision]) -> str:
-    """What the bet found, with its arithmetic."""
-    dropped = sum(not each.used for each in own)
-    which = "led to a session" if bet.kept else "were dropped"
-    return (
-        f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the decisions came to "
-        f"nothing. Of the {bet.n} that {which} {bet.seen} were for {bet.arm}; its chances say "
-        f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
-        "decisions that suit it."
-    )
+    return by_agent
 
 
 # Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.
@@ -327,8 +308,8 @@ class ArmRecord:
     evidence: float
 
 
-def records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[ArmRecord]]]:
-    """Each bandit that chooses, the rewards of all its arms by name, and its arms that can be chosen."""
+def _arm_records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[ArmRecord]]]:
+    """Each bandit that chooses, with the rewards of all its arms by name, and its arms that can be chosen."""
     for bandit in Bandit.objects.that_learn().filter(kind=BanditKind.CHOICE):
         current = effective_policy(bandit)
         reading, outlook = current.outlook(site_day(now))
@@ -362,8 +343,8 @@ def records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[
     nightly=True,
 )
 def starved_arm(now: dt.datetime) -> Iterable[Finding]:
-    """A51. A winner that was found before the others were tried."""
-    for bandit, rewarded, arms in records(now):
+    """A51. A leader that was found before the others were tried."""
+    for bandit, rewarded, arms in _arm_records(now):
         leader = max(rewarded, key=lambda name: (rewarded[name], name), default="")
         most = rewarded.get(leader, 0)
         if most < MIN_LEADER_REWARDS:
@@ -391,7 +372,7 @@ def starved_arm(now: dt.datetime) -> Iterable[Finding]:
 )
 def drained_arm(now: dt.datetime) -> Iterable[Finding]:
     """A52. An arm whose record has faded is chosen by its prior alone."""
-    for bandit, _rewarded, arms in records(now):
+    for bandit, _rewarded, arms in _arm_records(now):
         for arm in arms:
             if arm.graded >= MIN_REWARDS and arm.evidence < MIN_EVIDENCE:
                 yield Finding(

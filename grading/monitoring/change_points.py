@@ -1,12 +1,12 @@
-"""Whether the level of a series has changed, and since when; whether a mean moved by its parts or by their mix.
+"""Whether and when the level of a series changed; whether a mean changed by its parts' levels or by their mix.
 
-A self-starting CUSUM (Hawkins, 1987): each value is measured by the mean and the spread of all before it, so that no
-level need be known beforehand. By Student's distribution that gives standard normal scores where nothing changed; they
-are cut at ±3, so that no few odd values raise an alarm.
+A self-starting CUSUM (Hawkins, 1987): each value is compared with the mean and spread of all before it, so the level
+need not be known beforehand. By Student's distribution that gives standard normal scores if nothing changed; they are
+clipped at ±3, so that a few outliers raise no alarm.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-# Half of the change that is looked for, in standard deviations.
+# Half of the change to be detected, in standard deviations.
 ALLOWANCE = 0.5
 WARM_UP = 10
 CUT = 3.0
@@ -24,9 +24,9 @@ FALSE_A_YEAR = 0.25
 LOWEST_THRESHOLD = 5.0
 # The fewest values on either side for comparing a part with itself, and the share of all values in such parts needed.
 EVALUABLE, ENOUGH = 5, 0.5
-# A mean over unlike parts moves little compared with the spread of its values: it is followed in means of this many.
+# The mean over different parts changes little compared with the spread of its values, so blocks of this many are used.
 BLOCK = 25
-# A rule that follows values by cell and all of them together raises false alarms of both kinds.
+# A rule that checks values by cell and all of them together may raise false alarms in both.
 SERIES = 2
 
 Component = TypeVar("Component", bound=Hashable)
@@ -34,10 +34,10 @@ Component = TypeVar("Component", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePoint:
-    """A level that changed at the place `since`, which was beyond chance at the place `at`.
+    """The level changed at the index `since`, and was beyond chance at the index `at`.
 
-    `before` and `after` are the means of the `n_before` values before it and of the `n_after` since: all there are, of
-    the last change, and through `at` of one before that.
+    `before` and `after` are the means of the `n_before` values before and the `n_after` since. The values since end
+    with the series for the last change, and at `at` for an earlier one.
     """
 
     since: int
@@ -49,7 +49,7 @@ class ChangePoint:
 
 
 class Cause(StrEnum):
-    """Why a mean moved: its parts did; their shares did; or too few values are in parts that can be compared."""
+    """Why a mean changed: its parts' levels, their shares, or unknown, since too few values can be compared."""
 
     LEVELS = "levels"
     MIX = "mix"
@@ -58,8 +58,8 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How far a mean moved because of its parts' levels and because of their mix; `evaluable` is the share in [0, 1] of
-    the values, on the side where it is less, in parts that could be compared.
+    """How far a mean changed because of its parts' levels and because of their mix. `evaluable` is the share in [0, 1]
+    of values in parts that could be compared, on the side with the lower share.
     """
 
     cause: Cause
@@ -79,7 +79,7 @@ def threshold(values_a_year: float) -> float:
 
 
 def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
-    """The changes in a series, in order. After each the level is learned anew."""
+    """The changes in a series, in order. After each, the level is estimated anew."""
     points: list[ChangePoint] = []
     start = 0
     while (change := _first(values, start, limit)) is not None:
@@ -92,7 +92,7 @@ def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
 
 
 def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
-    """Why the mean of (part, value) moved: Σ of mean share × difference of levels, and the other way round."""
+    """Why the mean of (part, value) changed: Σ of mean share × difference of levels, and the other way round."""
     old, new = by_part(before), by_part(after)
     parts = [part for part in old if len(old[part]) >= EVALUABLE and len(new.get(part, ())) >= EVALUABLE]
     evaluable = min(_share(old, parts), _share(new, parts))
@@ -108,23 +108,18 @@ def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashab
 
 
 def blocks(values: Sequence[float]) -> list[float]:
-    """The mean of each BLOCK values in turn; what is left over at the end waits for more."""
+    """The means of consecutive blocks of BLOCK values; an incomplete last block is left out."""
     whole = len(values) // BLOCK * BLOCK
     return [float(mean) for mean in np.asarray(values[:whole], dtype=float).reshape(-1, BLOCK).mean(axis=1)]
 
 
-def commonest(names: Iterable[str]) -> str:
-    """The name that comes most often; empty where there is none."""
-    return next((name for name, _n in Counter(names).most_common(1)), "")
-
-
 def scores(values: Sequence[float]) -> np.ndarray:
-    """Each value against all before it, standard normal where nothing changes; 0 for the first WARM_UP."""
+    """Each value compared with all before it, standard normal if nothing changes; 0 for the first WARM_UP."""
     x = np.asarray(values, dtype=float)
     result = np.zeros(len(x))
     if len(x) <= WARM_UP:
         return result
-    from scipy.special import ndtri, stdtr  # large: a short series does without
+    from scipy.special import ndtri, stdtr  # slow to import, and not needed for short series
 
     n = np.arange(WARM_UP, len(x))
     total, squares = np.cumsum(x), np.cumsum(x**2)

@@ -1,4 +1,4 @@
-"""What a rule about single sessions is: it flags each that is implausible, and opens an alarm at too many."""
+"""Flag rules: they flag each session that is implausible, and open an alarm if there are too many."""
 
 import datetime as dt
 from collections import Counter
@@ -10,7 +10,7 @@ from django.db.models import Count, Max, Q
 
 from grading.models import Alarm, Flag, Session
 from grading.models.sessions import yours
-from grading.monitoring.rule import Finding, Rule
+from grading.monitoring.rule import RULES, Finding, Rule
 from grading.reward.decide import CurrentGrades
 
 WINDOW = dt.timedelta(days=7)
@@ -26,11 +26,10 @@ def is_too_often(count: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flagged:
-    """How many sessions of an agent and a harness a rule has flagged in its window: `n`, of which `open` still wait;
-    the `latest` when.
+    """The `n` sessions of an agent and a harness that a rule has flagged in its window: `open` of them still wait,
+    `latest` is when the last was flagged.
     """
 
-    rule: str
     agent: str
     harness: str
     n: int
@@ -39,27 +38,36 @@ class Flagged:
 
 
 Examine = Callable[[Session, CurrentGrades, dt.datetime], str]
+Summarize = Callable[[Sequence[Flagged]], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRule(Rule):
-    """A rule about single sessions. `examine` returns what is implausible about one at a moment, given its current
-    grades, as text; empty if nothing is. `summarize` returns what the flags of the window come to.
+    """A rule about single sessions. `examine` returns what is implausible about a session, given its current grades,
+    as text; empty if nothing is. `summarize` turns the flags of the window into findings.
 
-    `settled`: why a flag cleared itself. One that a person cleared stays so. `is_rate`: whether its alarm says that the
-    week had too many, whatever became of them since. Such an alarm closes when a person acknowledges it, and opens
+    `settled`: why a flag cleared itself. A flag that a person cleared is not raised again. `is_rate`: whether its alarm
+    is about the week's number of flags, cleared or not. Such an alarm closes when a person acknowledges it, and opens
     again at the next flag.
     """
 
     examine: Examine
-    summarize: Callable[[Sequence[Flagged]], Iterable[Finding]]
+    summarize: Summarize
     settled: str
     is_rate: bool = False
 
-    def find_in(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        """What the rule's own flags of the window come to. A rate says nothing if a person has named the cause since
-        the latest flag.
+    def summarize_flags(self, now: dt.datetime) -> Iterable[Finding]:
+        """The findings from its flags on sessions that ended in the window. A rate has none if somebody acknowledged
+        its alarm after the latest flag.
         """
+        recent = Flag.objects.filter(yours(), rule=self.id, session__ended_at__gt=now - WINDOW).order_by()
+        rows = recent.values_list("session__agent__name", "session__harness__name")
+        flags = [
+            Flagged(agent=agent, harness=harness or "", n=n, open=waiting, latest=latest)
+            for agent, harness, n, waiting, latest in rows.annotate(
+                n=Count("pk"), waiting=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
+            )
+        ]
         findings = list(self.summarize(flags))
         if findings and self.is_rate:
             latest = max(each.latest for each in flags)
@@ -78,22 +86,34 @@ class FlagRule(Rule):
 
 
 def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
-    """Make a flag rule with these fields of the function that examines a session. Unless given, `find` and
-    `list_sessions` go by its flags.
+    """Register a flag rule with these fields, whose `examine` is the decorated function. Unless given, `find` and
+    `list_sessions` read its flags.
     """
 
-    def make(examine: Examine) -> FlagRule:
+    def register(examine: Examine) -> FlagRule:
         defaults = {
-            "find": lambda now: made.find_in(flagged(now).get(made.id, ())),
-            "list_sessions": lambda about, now: made.list_flagged(about, now),  # noqa: PLW0108 - made is not there yet
+            "find": lambda now: rule.summarize_flags(now),  # noqa: PLW0108 - `rule` doesn't exist yet
+            "list_sessions": lambda about, now: rule.list_flagged(about, now),  # noqa: PLW0108
         }
-        made: FlagRule = FlagRule(examine=examine, **{**defaults, **fields})
-        return made
+        rule: FlagRule = FlagRule(examine=examine, **{**defaults, **fields})
+        RULES[rule.id] = rule
+        return rule
 
-    return make
+    return register
 
 
-def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Callable[[Sequence[Flagged]], Iterable[Finding]]:
+def too_many(text: str) -> Summarize:
+    """A summary with a finding if too many sessions were flagged: `text` with {count}."""
+
+    def summarize(flags: Sequence[Flagged]) -> Iterable[Finding]:
+        count = sum(each.n for each in flags)
+        if is_too_often(count):
+            yield Finding(detail=text.format(count=count))
+
+    return summarize
+
+
+def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Summarize:
     """A summary with a finding for each agent that had too many sessions flagged: `text` with {count} and {agent}.
     `only_open`: of those that still wait.
     """
@@ -107,21 +127,3 @@ def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Callable[[Seq
                 yield Finding(about=agent, detail=text.format(count=count, agent=agent))
 
     return summarize
-
-
-def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
-    """By rule, the flags on sessions that ended in the window, one query for all."""
-    recent = Flag.objects.filter(yours(), session__ended_at__gt=now - WINDOW).order_by()
-    rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
-    by_rule: dict[str, list[Flagged]] = {}
-    for rule, agent, harness, n, still, latest in rows.annotate(
-        n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
-    ):
-        row = Flagged(rule=rule, agent=agent, harness=harness or "", n=n, open=still, latest=latest)
-        by_rule.setdefault(rule, []).append(row)
-    return by_rule
-
-
-def total(flags: Iterable[Flagged]) -> int:
-    """All sessions that were flagged, cleared or not."""
-    return sum(each.n for each in flags)

@@ -40,7 +40,7 @@ from grading.reward.explain import number
 from grading.reward.judged_pairs import read_judgements
 from grading.vocabulary import Reason
 
-# As providers and gateways spell them, somewhere in the model's name.
+# As providers and gateways spell them in a model's name.
 FAMILIES = (
     "claude",
     "gemini",
@@ -60,20 +60,20 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def family(model: str) -> str:
-    """The family that a model's name shows: "us.anthropic.claude-sonnet-5-5" is claude, "openai/o4-mini" gpt.
-
-    A name of none of the known ones is of the family of its first word; empty for an empty name.
+    """The family of a model by its name: "us.anthropic.claude-sonnet-5-5" is claude, "openai/o4-mini" gpt. If none is
+    recognised, the name's first word; empty for an empty name.
     """
     name = model.lower()
     if _OPENAI.search(name):
         return "gpt"
-    known = next((each for each in FAMILIES if each in name), None)
+    if recognised := next((each for each in FAMILIES if each in name), None):
+        return recognised
     word = _WORD.search(name.rpartition("/")[2])
-    return known or ("" if word is None else word[0])
+    return "" if word is None else word[0]
 
 
 FAILED = (AttemptOutcome.DEFERRED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
-# A judge that failed at its work. Quota and key are a row of their own; a per-minute limit is no failure.
+# Failures of the judge itself. Quota and key have a row of their own, and a per-minute limit is no failure.
 TROUBLE = (
     Reason.OVERLOADED,
     Reason.TIMEOUT,
@@ -81,7 +81,7 @@ TROUBLE = (
     Reason.REFUSED,
     Reason.UNPARSABLE_VERDICT,
 )
-# What an outage does: of the first judge, and of one that is asked besides or instead.
+# The effects of an outage of the first judge, and of another one.
 WAITING = "New rewards stay provisional. Nothing is lost: jobs wait, and a verdict replaces each of them exactly."
 WAITING_BESIDE = "Only what this judge was to say waits; it decides no reward while the first judge answers."
 TODO: Mapping[Reason, str] = {
@@ -95,37 +95,37 @@ TODO: Mapping[Reason, str] = {
 }
 TRY_AGAIN = "Jobs are tried again by themselves; look at the provider's status, or set JUDGE_FALLBACK_MODEL."
 
-# Calls of one judge: {"model", "reason", "n": how many, "since": the first of them}.
+# Failed calls of one judge: {"model", "reason", "n": how many, "since": the first of them}.
 Failures = Mapping[str, Any]
 
 
 def about_judge(role: str) -> str:
-    """What an alarm about the calls of a judge in that role is about."""
+    """The subject of alarms about the calls of the judge in this role."""
     return f"{role} judge"
 
 
 def about_quota(quota: Quota) -> str:
-    """What an alarm about a judge's quota is about."""
+    """The subject of alarms about a judge's quota."""
     return f"{quota.model} {quota.key[:8]}"
 
 
 # A judge fails if this many calls failed within the hour, or of its last ten within a day.
 FAILURE_WINDOW, MIN_FAILURES = dt.timedelta(hours=1), 3
 LAST_CALLS, MIN_FAILED_OF_LAST, LAST_CALLS_WITHIN = 10, 2, dt.timedelta(days=1)
-# Enough of the latest calls to hold ten of a judge that is asked about few sessions.
+# Enough of the latest calls to contain ten of a judge that is seldom called.
 CALLS_READ = 200
 # A judge that is out and was not called for this long may have the wrong key.
 NOT_CALLED_FOR = dt.timedelta(days=3)
-# Ends what an alarm about that is about: it opens even if the outage was acknowledged.
+# The end of that alarm's subject: it opens even if the outage was acknowledged.
 NOT_CALLED = ", not called"
 
 
 def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
-    """The sessions that were settled since the outage began and wait for a verdict, or for a second judge's opinion."""
+    """The sessions that were settled since the outage began and wait for the verdict, or opinion, of its judge."""
     about = about.removesuffix(NOT_CALLED)
     outages = [(quota.model, quota.changed_at) for quota in Quota.objects.out() if about_quota(quota) == about]
     if not outages:
-        failed = next((rows for judge, rows in _failing(now).items() if about_judge(judge) == about), ())
+        failed = next((rows for judge, rows in _failing_calls(now).items() if about_judge(judge) == about), ())
         outages = [(row["model"], row["since"]) for row in failed]
     if not outages:
         return ()
@@ -153,7 +153,7 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
     list_sessions=_sessions_of_outage,
 )
 def judge_out(now: dt.datetime) -> Iterable[Finding]:
-    """A2. Each judge is checked, whatever its role; a pause is an operator's own and news only after a day."""
+    """A2. Each judge is checked, whatever its role. An operator's pause is reported only after a day."""
     out = list(Quota.objects.out().order_by("pk"))
     for quota in out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
@@ -163,9 +163,8 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
             parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
             yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
-        if detail := _not_called(quota, now):
-            yield Finding(about=about_quota(quota) + NOT_CALLED, detail=detail)
-    for judge, failed in sorted(_failing(now).items()):
+        yield from _find_not_called(quota, now)
+    for judge, failed in sorted(_failing_calls(now).items()):
         models = {row["model"] for row in failed}
         if models & {quota.model for quota in out}:
             continue
@@ -187,30 +186,29 @@ def _until(quota: Quota) -> str:
     return f"{', asked again' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
 
 
-def _not_called(quota: Quota, now: dt.datetime) -> str:
-    """That a quota is believed gone for days, though nobody asked: is it the key that is paid for?"""
+def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
+    """A finding if a quota has been out for days without a call: is it the quota of the key that is paid for?"""
     since = now - NOT_CALLED_FOR
     called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
     if quota.state == QuotaState.PAUSED or quota.changed_at > since or called.exists():
-        return ""
-    waiting = JudgeJob.objects.open().filter(yours()).count()
-    if waiting == 0:
-        return ""
-    wait = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
-    return (
-        f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called for three "
-        f"days, while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is the key, "
-        "and the limit, you are paying for, then probe now on the quota page."
-    )
+        return
+    if waiting := JudgeJob.objects.open().filter(yours()).count():
+        jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+        yield Finding(
+            about=about_quota(quota) + NOT_CALLED,
+            detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called "
+            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is "
+            "the key, and the limit, you are paying for, then probe now on the quota page.",
+        )
 
 
-def _failing(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The failed calls of each judge that fails."""
-    return {**_lately(now), **_waiting(now)}
+def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
+    """The failed calls of each failing judge, by its role."""
+    return {**_failing_lately(now), **_failing_within_window(now)}
 
 
-def _waiting(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
+def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge, the failures in the window whose sessions still have no verdict, if there are MIN_FAILURES."""
     rows = (
         JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
         .exclude(job__state=JobState.DONE)
@@ -222,9 +220,9 @@ def _waiting(now: dt.datetime) -> dict[str, list[Failures]]:
     return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= MIN_FAILURES}
 
 
-def _lately(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge: the failures among its last answered calls, where they are many enough; or its last call, where
-    that got no answer in time, its session waits, and nothing was heard since it began.
+def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge, the failures among its last answered calls, if there are MIN_FAILED_OF_LAST; otherwise its last call,
+    if that timed out, its session still waits, and no call has been answered since it began.
     """
     answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
     columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
@@ -234,10 +232,10 @@ def _lately(now: dt.datetime) -> dict[str, list[Failures]]:
     for judge, calls in _by_judge(recent).items():
         failed = [call for call in calls[:LAST_CALLS] if call["reason"]]
         last = max(calls, key=lambda call: call["since"])
-        heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
+        is_answered = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
         if len(calls) >= LAST_CALLS and len(failed) >= MIN_FAILED_OF_LAST:
             failing[judge] = failed
-        elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
+        elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not is_answered:
             failing[judge] = [last]
     return failing
 
@@ -253,7 +251,7 @@ UNKNOWN_ANSWERS_WINDOW = dt.timedelta(days=7)
 
 
 def _unknown_answers(now: dt.datetime) -> QuerySet[JudgeAttempt]:
-    """The calls whose answer no rule knows, and whose session still has no verdict."""
+    """The calls with an unknown answer whose session still has no verdict."""
     attempts = JudgeAttempt.objects.filter(outcome=AttemptOutcome.DEFERRED, reason=Reason.NEEDS_ATTENTION)
     return attempts.filter(finished_at__gt=now - UNKNOWN_ANSWERS_WINDOW).exclude(job__state=JobState.DONE)
 
@@ -278,7 +276,7 @@ def _sessions_without_answer(about: str, now: dt.datetime) -> Sequence[int]:
     list_sessions=_sessions_without_answer,
 )
 def unforeseen(now: dt.datetime) -> Iterable[Finding]:
-    """A25. Never a grade, never silent: an answer that no row of the table of errors knows."""
+    """A25. An answer that is missing in the table of errors is neither a grade nor ignored."""
     kinds = _unknown_answers(now).order_by().values("http_status", "error_type")
     groups = list(kinds.annotate(n=Count("pk"), since=Min("finished_at"), latest=Max("pk")))
     attempts = JudgeAttempt.objects.in_bulk([group["latest"] for group in groups]) if groups else {}
@@ -303,11 +301,10 @@ REPEATS_WINDOW = dt.timedelta(days=1)
         "and on unchanged evidence. Deliberate repeats that test the judge don’t count, nor do the numbered "
         "readings of a session whose verdict is in doubt."
     ),
-    finds_sessions=True,
     every=dt.timedelta(minutes=1),
 )
 def wasted_judging(now: dt.datetime) -> Iterable[Finding]:
-    """A15. Asking for a verdict that is there costs money and puts noise into "the latest"."""
+    """A15. A repeated verdict costs money and makes the latest one noisier."""
     calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - REPEATS_WINDOW)
     again = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - REPEATS_WINDOW)
     wasted = again.filter(session__in=calls.order_by().values("job__session"))
@@ -329,7 +326,7 @@ IDENTITY = ("model", "route", "rubric", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument:
-    """One grader identity and its verdicts of the window: how many, their mean, spread and distinct values."""
+    """A grader and its verdicts of the window: their number, mean, standard deviation and number of distinct values."""
 
     model: str
     route: str
@@ -346,12 +343,12 @@ class Instrument:
 
 
 def verdicts(now: dt.datetime) -> GradeQuerySet:
-    """What judges said of the sessions that ended in the last fourteen days (event time), at their first reading."""
+    """The judges' first readings of the sessions that ended in the window."""
     return Grade.objects.verdicts().first_readings().filter(yours(), session__ended_at__gt=now - WINDOW)
 
 
 def instruments(now: dt.datetime) -> list[Instrument]:
-    """The grader identities whose verdicts entered the chain, the one in use last first: one query."""
+    """The graders whose verdicts entered the chain, the one in use first. One query."""
     rows = (
         verdicts(now)
         .chain()
@@ -364,7 +361,7 @@ def instruments(now: dt.datetime) -> list[Instrument]:
 
 
 MAX_SHARE_OF_FAMILY, MIN_OF_FAMILIES = 0.8, 50
-# By how much a judge may be kinder to its own family, and the fewest sessions of that family and of others.
+# How much higher a judge may grade its own family, and the fewest sessions of that family and of others.
 MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 
 
@@ -379,14 +376,17 @@ MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
     every=SOMETIMES,
 )
 def monoculture(now: dt.datetime) -> Iterable[Finding]:
-    """A16. With one family judging, its bias cannot be told from its calibration."""
+    """A16. If all judges are of one family, its bias can't be told from its calibration."""
     rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
     judged: Counter[str] = Counter()
-    sides: dict[str, Sides] = defaultdict(Sides)
+    # The number and the sum of each judge's verdicts on its own family and on others.
+    numbers, sums = Counter[tuple[str, bool]](), defaultdict[tuple[str, bool], float](float)
     for model, session_model, n, total in rows:
         judged[family(model)] += n
         if session_model:
-            sides[model].add(n, total, own=family(session_model) == family(model))
+            side = (model, family(session_model) == family(model))
+            numbers[side] += n
+            sums[side] += total
     whole = judged.total()
     name, most = next(iter(judged.most_common(1)), ("", 0))
     if whole >= MIN_OF_FAMILIES and most > MAX_SHARE_OF_FAMILY * whole:
@@ -395,41 +395,28 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
             detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
             "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
         )
-    for model, side in sorted(sides.items()):
-        if min(side.own, side.others) < MIN_OF_EACH:
+    for model in sorted({model for model, _is_own in numbers}):
+        n_own, n_others = numbers[model, True], numbers[model, False]
+        if min(n_own, n_others) < MIN_OF_EACH:
             continue
-        own, others = side.own_sum / side.own, side.others_sum / side.others
+        own, others = sums[model, True] / n_own, sums[model, False] / n_others
         if own - others > MAX_FAVOUR:
             yield Finding(
                 about=model,
-                detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
-                f"{others:.2f} ({side.others}). They may be better, or favored: compare with how a second family "
+                detail=f"{model} gives sessions of its own family {own:.2f} on average ({n_own}), others "
+                f"{others:.2f} ({n_others}). They may be better, or favored: compare with how a second family "
                 "or people grade the same sessions.",
             )
 
 
-@dataclass(slots=True)
-class Sides:
-    """One judge's verdicts on sessions of its own family and on others: how many, and their sums."""
-
-    own: int = 0
-    own_sum: float = 0.0
-    others: int = 0
-    others_sum: float = 0.0
-
-    def add(self, n: int, total: float, *, own: bool) -> None:
-        if own:
-            self.own, self.own_sum = self.own + n, self.own_sum + total
-        else:
-            self.others, self.others_sum = self.others + n, self.others_sum + total
+def _sessions_of(instrument: Instrument, now: dt.datetime) -> tuple[int, ...]:
+    """The sessions of the window that the grader gave a verdict on, in order of time."""
+    identity = {name: getattr(instrument, name) for name in IDENTITY}
+    rows = verdicts(now).chain().filter(**identity).order_by("session__ended_at", "session")
+    return tuple(rows.values_list("session", flat=True))
 
 
 MIN_VERDICTS_OF_JUDGE, MIN_DISTINCT_GRADES, MIN_SD = 50, 10, 0.05
-
-
-def _sessions_of_unresolving_judge(about: str, now: dt.datetime) -> Sequence[int]:
-    judge = next((each for each in instruments(now) if str(each)[:150] == about), None)
-    return () if judge is None else _sessions_of(judge, now)
 
 
 @alarm_rule(
@@ -439,52 +426,22 @@ def _sessions_of_unresolving_judge(about: str, now: dt.datetime) -> Sequence[int
         "Opens when a judge, under one rubric, gave fewer than 10 distinct grades over at least 50 sessions in 14 "
         "days, or grades with a standard deviation below .05."
     ),
-    list_sessions=_sessions_of_unresolving_judge,
     every=SOMETIMES,
 )
 def unresolving(now: dt.datetime) -> Iterable[Finding]:
-    """A26. A judge that says nearly the same of everything cannot tell arms apart."""
+    """A26. A judge that grades everything nearly the same can't tell arms apart."""
     for each in instruments(now):
         if each.n >= MIN_VERDICTS_OF_JUDGE and (each.values < MIN_DISTINCT_GRADES or each.sd < MIN_SD):
             yield Finding(
                 about=str(each)[:150],
                 detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
                 f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
+                sessions=_sessions_of(each, now),
             )
 
 
 # The fewest verdicts of each of two graders, and how far their means may differ: in reward and in standard errors.
 MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
-
-
-def _differing_graders(now: dt.datetime) -> Iterable[tuple[str, Instrument, Instrument]]:
-    """What an alarm is about, the newer grader and the older one, of the same kind of work."""
-    enough = [each for each in instruments(now) if each.n >= MIN_VERDICTS_OF_EACH]
-    kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
-    reported: set[str] = set()
-    # The one in use last comes first, so that a judge's line is about its latest change.
-    for new, old in itertools.combinations(enough, 2):
-        # What a rubric that the site does not have asks about is comparable with itself alone.
-        kind = kinds.get(new.rubric, new.rubric)
-        about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
-        if about in reported or kind != kinds.get(old.rubric, old.rubric):
-            continue
-        error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
-        if abs(new.mean - old.mean) >= max(MAX_DIFFERENCE, MIN_ERRORS * error):
-            reported.add(about)
-            yield about, new, old
-
-
-def _sessions_of_older_grader(about: str, now: dt.datetime) -> Sequence[int]:
-    older = next((old for name, _new, old in _differing_graders(now) if name == about), None)
-    return () if older is None else _sessions_of(older, now)
-
-
-def _sessions_of(instrument: Instrument, now: dt.datetime) -> Sequence[int]:
-    """The sessions of the window that the grader gave a verdict on, in order of time."""
-    identity = {name: getattr(instrument, name) for name in IDENTITY}
-    rows = verdicts(now).chain().filter(**identity).order_by("session__ended_at", "session")
-    return list(rows.values_list("session", flat=True))
 
 
 @alarm_rule(
@@ -498,26 +455,38 @@ def _sessions_of(instrument: Instrument, now: dt.datetime) -> Sequence[int]:
     todo="Have the older sessions judged again, or compare within one grader only.",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
-    list_sessions=_sessions_of_older_grader,
 )
 def unlike_levels(now: dt.datetime) -> Iterable[Finding]:
-    """A27. Where two instruments are mixed, arms learn who graded them."""
-    for about, new, old in _differing_graders(now):
-        yield Finding(
-            about=about,
-            detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
-            f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
-            "grader only, or have the older sessions judged again.",
-        )
+    """A27. If graders with different levels are mixed, rewards depend on who graded."""
+    enough = [each for each in instruments(now) if each.n >= MIN_VERDICTS_OF_EACH]
+    kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
+    reported: set[str] = set()
+    # The grader in use comes first, so that a judge's finding is about its latest change.
+    for new, old in itertools.combinations(enough, 2):
+        # A rubric that the site doesn't have can be compared with itself only.
+        kind = kinds.get(new.rubric, new.rubric)
+        about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
+        if about in reported or kind != kinds.get(old.rubric, old.rubric):
+            continue
+        error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
+        if abs(new.mean - old.mean) >= max(MAX_DIFFERENCE, MIN_ERRORS * error):
+            reported.add(about)
+            yield Finding(
+                about=about,
+                detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
+                f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
+                "grader only, or have the older sessions judged again.",
+                sessions=_sessions_of(old, now),
+            )
 
 
-# With fewer sessions that a person graded blind, nobody knows how good a grader is.
+# The fewest sessions graded blind by a person that show how good a grader is.
 ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInstrument:
-    """One instrument: what answered, where, under which rubric, on a digest of which version."""
+    """A grader: the model, its address, the rubric, and the version of the digest."""
 
     model: str
     route: str
@@ -531,8 +500,8 @@ class JudgeInstrument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationStatus:
-    """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own, once
-    their turn in the random order has come: ENOUGH at most, since more of them say nothing else here.
+    """The grader in use, and on how many sessions of the random slice a person has graded blind what it graded, too,
+    once their turn in the random order has come (counted up to ENOUGH).
     """
 
     grader: JudgeInstrument
@@ -548,9 +517,7 @@ class CalibrationStatus:
 
 
 def compared() -> GradeQuerySet:
-    """Verdicts on sessions that a person graded blind in the random slice, once their turn in it has come. Flags alone
-    calibrate nothing.
-    """
+    """Verdicts on sessions of the random slice that a person graded blind, once their turn in it has come."""
     blind = ReviewAnswer.objects.blind().drawn()
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
@@ -579,7 +546,7 @@ def in_use() -> CalibrationStatus | None:
     every=SOMETIMES,
 )
 def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
-    """A30. A grade that nobody has compared with a person's is a number, not a measurement."""
+    """A30. A grade measures something only if it has been compared with people's grades."""
     counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
     blind = {tuple(identity): n for *identity, n in counts}
     for each in instruments(now):
@@ -611,7 +578,7 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
     nightly=True,
 )
 def unattended(now: dt.datetime) -> Iterable[Finding]:
-    """A40. A calibration that is fitted and never put in force helps nobody."""
+    """A40. A calibration has no effect until it is put in force."""
     judgements = read_judgements(now)
     for bandit in Bandit.objects.that_learn():
         proposed = calibrating.proposal(bandit.name, now, judgements)
@@ -636,7 +603,7 @@ def unattended(now: dt.datetime) -> Iterable[Finding]:
 MAX_CHANGE = 0.15
 # The usual grade is the median of this many runs, the first ones since a person last acknowledged a change.
 BASELINE_RUNS = 7
-# One verdict has nothing to be compared with.
+# The fewest verdicts that can be compared.
 MIN_VERDICTS = 2
 CAUSES = {
     "model": "the model",
@@ -648,7 +615,7 @@ CAUSES = {
 
 
 def _sessions_since_usual_verdict(about: str, _now: dt.datetime) -> Sequence[int]:
-    """The sessions that the judge has graded since its last usual verdict on the canary."""
+    """The sessions that the judge has graded since its last usual verdict on this canary."""
     if about not in set(Canary):
         return ()
     runs = _runs_since_acknowledged(canary_changed.id, Canary(about))
@@ -679,7 +646,7 @@ def _sessions_since_usual_verdict(about: str, _now: dt.datetime) -> Sequence[int
     list_sessions=_sessions_since_usual_verdict,
 )
 def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
-    """A50. A judge whose scale has moved grades every session differently, and no single session shows it."""
+    """A50. A judge whose scale has changed grades every session differently, which no single session shows."""
     for which in Canary:
         runs = _runs_since_acknowledged(canary_changed.id, which)
         changes = [*_changed_verdict(runs), *_changed_trajectory(runs)]
@@ -689,7 +656,7 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
 
 
 def _runs_since_acknowledged(rule: str, which: Canary) -> Sequence[CanaryRun]:
-    """The runs in order, from the day on whose change was acknowledged last; all if none was."""
+    """The runs in order, from the day of the last acknowledged change on; all if there is none."""
     runs = CanaryRun.objects.filter(canary=which).order_by("day")
     acknowledged = Alarm.objects.filter(rule=rule, about=which, acknowledged_at__isnull=False).order_by("-pk").first()
     if acknowledged is not None:
@@ -726,7 +693,7 @@ def _changed_trajectory(runs: Sequence[CanaryRun]) -> Iterable[str]:
 
 
 def _what_changed(runs: Sequence[CanaryRun]) -> str:
-    """What is different between the first and the last run, as a sentence."""
+    """What differs between the first and the last run, as a sentence."""
     first, last = runs[0], runs[-1]
     changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
     if not changed:

@@ -1,4 +1,4 @@
-"""Alarm rules about running the site: its programs, disk and stored sums, what waits, and what uploads lack."""
+"""Alarm rules about running the site: programs, disk, stored sums, rules, queues, and what uploads lack."""
 
 import datetime as dt
 from collections import Counter, defaultdict
@@ -24,17 +24,18 @@ from grading.models import (
     Notice,
     ReviewAnswer,
     ReviewItem,
+    RuleRun,
     Session,
 )
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.notices import ChannelState, NoticeState
 from grading.models.review import QueueEntry
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
+from grading.monitoring.rule import RULES, SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.reward import state
 from grading.vocabulary import NO_REWARD, Reason
 
-# How many of the things that a rule found are named.
+# How many things a finding lists.
 MAX_LISTED = 5
 
 
@@ -56,27 +57,21 @@ MAX_LISTED = 5
     nightly=True,
 )
 def sums_differ(now: dt.datetime) -> Iterable[Finding]:
-    """A33. Buckets are the ledger's sums, and lists what was settled; whatever else wrote to them is wrong."""
+    """A33. Buckets must equal the ledger's sums, and lists must show what was settled."""
     differences: Mapping[str, Sequence[object]] = {
         "Buckets that differ from the ledger": audit(),
         "Sessions that count more than once": doubled(),
         "Sessions that lists show wrongly": state.audit(now),
     }
-    for words, wrong in differences.items():
+    for about, wrong in differences.items():
         if wrong:
-            yield Finding(about=words, detail=f"{words}: {len(wrong):,}. {_first(wrong)}.")
+            yield Finding(about=about, detail=f"{about}: {len(wrong):,}. {_list_first(wrong)}.")
 
 
-def _first(differences: Sequence[object]) -> str:
-    """The first differences, and how many others there are."""
-    more = len(differences) - MAX_LISTED
-    return "; ".join([*map(str, differences[:MAX_LISTED]), *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def _sessions_with_damage(_about: str, _now: dt.datetime) -> Sequence[int]:
-    damaged = list(BlobProblem.objects.damaged().values_list("pk", flat=True))
-    rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
-    return list(dict.fromkeys(rows.values_list("session", flat=True)))
+def _list_first(items: Sequence[object]) -> str:
+    """The first of the items, and how many others there are."""
+    more = len(items) - MAX_LISTED
+    return "; ".join([*map(str, items[:MAX_LISTED]), *([f"and {more:,} more"] if more > 0 else [])])
 
 
 @alarm_rule(
@@ -91,17 +86,18 @@ def _sessions_with_damage(_about: str, _now: dt.datetime) -> Sequence[int]:
         "bytes replace the damaged ones."
     ),
     every=dt.timedelta(minutes=1),
-    list_sessions=_sessions_with_damage,
 )
 def damaged_evidence(_now: dt.datetime) -> Iterable[Finding]:
-    """A48. A grade can be derived again only from what it was derived from."""
+    """A48. A grade can be derived again only from the evidence that it was derived from."""
     blobs = list(BlobProblem.objects.damaged().order_by("since", "pk"))
     if blobs:
-        listed = _first([f"{blob.pk[:12]}… ({blob.what})" for blob in blobs])
+        listed = _list_first([f"{blob.pk[:12]}… ({blob.what})" for blob in blobs])
         files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
+        rows = Evidence.objects.filter(sha256__in=[blob.pk for blob in blobs]).order_by("session__ended_at", "session")
         yield Finding(
             detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on them "
-            "stay as they are, but can’t be derived again."
+            "stay as they are, but can’t be derived again.",
+            sessions=tuple(dict.fromkeys(rows.values_list("session", flat=True))),
         )
 
 
@@ -119,7 +115,7 @@ MIB = 2**20
     every=dt.timedelta(minutes=1),
 )
 def no_room_left(_now: dt.datetime) -> Iterable[Finding]:
-    """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
+    """A43. A full disk stops intake, judging and reviews, and sometimes the alarm about it."""
     if disk.is_short():
         yield Finding(
             detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
@@ -155,12 +151,12 @@ NAMES: Mapping[Component, str] = {
     is_attended=True,
 )
 def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
-    """A46. A worker that does nothing looks like one that has nothing to do. See `find_silent`."""
+    """A46. A stopped worker looks like an idle one. The findings are those of `find_silent`."""
     return ()
 
 
 def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
-    """A finding for each of these programs, which send no heartbeats."""
+    """A finding for each of these programs, whose heartbeats have stopped."""
     last_beats = dict(Heartbeat.objects.values_list("name", "beat_at"))
     for part in silent:
         beat_at = last_beats.get(part)
@@ -180,20 +176,40 @@ def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
     is_attended=True,
 )
 def missed_turns(now: dt.datetime) -> Iterable[Finding]:
-    """A47. Programs that run, and a job that is not done."""
+    """A47. All programs may run while a job fails."""
     for job in periodic.missed(now):
         why = f" Its last run failed: {job.error}" if job.error else ""
         yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why}")
 
 
+GRACE = dt.timedelta(minutes=10)
+
+
+@alarm_rule(
+    id="A29",
+    title="A rule has stopped running",
+    means="Opens when a scheduled rule has missed two of its runs plus ten minutes.",
+)
+def silent_rule(now: dt.datetime) -> Iterable[Finding]:
+    """A29. Without its rules, a broken site looks like a healthy one."""
+    for run in RuleRun.objects.order_by("rule"):
+        rule = RULES.get(run.rule)
+        if rule is not None and rule.every is not None and run.ran_at < now - 2 * rule.every - GRACE:
+            yield Finding(
+                about=rule.title,
+                detail=f"“{rule.title}” last ran {stamp(run.ran_at)}. The sweep is not running, or the rule fails: "
+                "check that worker and scheduler are up, and read the log.",
+            )
+
+
 def standing_still(alarms: Iterable[Alarm]) -> str:
-    """Which programs open alarms say stand still, in a few words; empty where none does."""
+    """Which programs have an open alarm, as a short text; empty if none does."""
     about = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
     names = [NAMES[part].removeprefix("The ") for part in Component if part in about]
     return f"{' and '.join(names).capitalize()} stand{'s' * (len(names) == 1)} still" if names else ""
 
 
-# Earlier versions ended a job for these, though they say nothing of its session.
+# Reasons outside the session for which earlier versions gave up a job.
 OURS = (
     Reason.TIMEOUT,
     Reason.NEEDS_ATTENTION,
@@ -212,12 +228,12 @@ WHY = {
 
 
 def quarantined() -> QuerySet[JudgeJob]:
-    """Jobs over whose evidence one process after the other was lost; also while they have their daily try."""
+    """Jobs whose evidence crashed one process after the other; also during their daily retry."""
     return _parked().filter(reason=Reason.UNREADABLE)
 
 
 def parked() -> QuerySet[JudgeJob]:
-    """Jobs that failed again and again while others did not; also while they have their daily try."""
+    """Jobs that failed repeatedly while others succeeded; also during their daily retry."""
     return _parked().exclude(reason=Reason.UNREADABLE)
 
 
@@ -226,16 +242,14 @@ def _parked() -> QuerySet[JudgeJob]:
 
 
 def held_back() -> QuerySet[JudgeJob]:
-    """Jobs that wait, though judge and quota would have them, because what failed so often is ours."""
+    """Jobs that wait although judge and quota are available, because their calls or evidence failed too often."""
     reasons = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE, Reason.TIMEOUT)
     waiting = JudgeJob.objects.queued().filter(yours(), reason__in=reasons, parked_at=None)
     return waiting.filter(Q(attempts__gte=settings.JUDGE_MAX_ATTEMPTS) | Q(reason=Reason.UNREADABLE))
 
 
 def given_up() -> QuerySet[JudgeJob]:
-    """Of sessions without a verdict and without an open job, the jobs that earlier versions ended for want of an
-    answer.
-    """
+    """The jobs that earlier versions gave up for want of an answer, of sessions without a verdict or a later job."""
     jobs = JudgeJob.objects.filter(yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
     later = JudgeJob.objects.filter(session=OuterRef("session"), purpose=Purpose.VERDICT, pk__gt=OuterRef("pk"))
     verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("session"))
@@ -244,7 +258,7 @@ def given_up() -> QuerySet[JudgeJob]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalledJobs:
-    """How many jobs stand still, by why; `given_up` are those that have no job any more."""
+    """How many jobs are stalled, by reason; those `given_up` are not open any more."""
 
     held_back: int
     parked: int
@@ -259,7 +273,7 @@ class StalledJobs:
         return bool(self.waiting + self.given_up)
 
 
-def counted() -> StalledJobs:
+def count_stalled_jobs() -> StalledJobs:
     """Four queries."""
     return StalledJobs(
         held_back=held_back().count(),
@@ -270,7 +284,7 @@ def counted() -> StalledJobs:
 
 
 def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
-    """Answers that are on record for some minutes and of which nothing could be made."""
+    """Answers that were stored some minutes ago and could not be applied."""
     answered = JudgeAttempt.objects.filter(answer__isnull=False, outcome=AttemptOutcome.RUNNING)
     return answered.filter(job__leased_until__lte=now - LATE)
 
@@ -287,25 +301,24 @@ def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
     todo="Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically.",
     page="admin:quota",
     every=dt.timedelta(seconds=15),
-    finds_sessions=True,
 )
 def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
-    """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
-    waiting, failed, lost = list(held_back()), list(parked()), list(given_up())
+    """A44. No job is given up for a fault of the site, so jobs that are stalled by one need an alarm."""
+    waiting, failed, abandoned = list(held_back()), list(parked()), list(given_up())
     crashing = list(quarantined().select_related("session").order_by("pk"))
     counts = Counter(job.reason for job in waiting)
     reasons = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
-    names = _first([job.session.external_id for job in crashing])
+    names = _list_first([job.session.external_id for job in crashing])
     others = {
         "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
         f"crashed whoever read its evidence three times, and is retried daily ({names})": len(crashing),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
-        "given up on by an earlier version (the quota page offers to ask again)": len(lost),
+        "given up on by an earlier version (the quota page offers to ask again)": len(abandoned),
     }
-    reasons += [f"{n} × {words}" for words, n in others.items() if n]
+    reasons += [f"{n} × {reason}" for reason, n in others.items() if n]
     total = sum(counts.values()) + sum(others.values())
     if reasons:
-        jobs = [*waiting, *failed, *crashing, *lost]
+        jobs = [*waiting, *failed, *crashing, *abandoned]
         sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
         yield Finding(
             detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. Their rewards "
@@ -328,7 +341,7 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
     page="admin:review",
 )
 def review_waits(now: dt.datetime) -> Iterable[Finding]:
-    """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
+    """A31. Until somebody reviews a flagged session, the bandit learns from a reward that may be wrong."""
     late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
     queue = (
         ReviewItem.objects.open()
@@ -360,7 +373,7 @@ def review_waits(now: dt.datetime) -> Iterable[Finding]:
     page="admin:notices",
 )
 def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
-    """A32. Who is told that nobody can be told?"""
+    """A32. A notice that fails can't announce itself."""
     in_use = Q(to=None) | Q(to__state=ChannelState.ON)
     done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
     last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
@@ -377,9 +390,9 @@ LEVEL = 0.001
 
 
 def is_missing_too_often(missing: int, n: int) -> bool:
-    """Whether a field that is missing in `missing` of `n` sessions is so in more than USUAL of them, beyond chance.
+    """Whether `missing` of `n` sessions are more than the USUAL share, beyond chance.
 
-    So it is where it is missing in the first three of all, in six of twenty, in fourteen of a hundred.
+    Examples: the first three of all, 6 of 20, 14 of 100.
     """
     if missing <= USUAL * n:
         return False
@@ -390,7 +403,7 @@ def is_missing_too_often(missing: int, n: int) -> bool:
 
 
 FIELDS_WINDOW = dt.timedelta(days=7)
-# Each field: when it is missing, what follows, and what to do about it.
+# For each field: the sessions that lack it, the consequence, and what to do.
 FIELDS = {
     "category": (
         Q(category=None),
@@ -419,13 +432,17 @@ class Lacking:
     n: int
     missing: Mapping[str, int]
 
+    @property
+    def whose(self) -> str:
+        return f"{self.agent} with {self.harness}" if self.harness else self.agent
 
-def incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
+
+def _incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
     whose, _, name = about.rpartition(": ")
-    rows = [row for row in _lacking(now) if whose in (row.agent, _whose(row))]
+    rows = [row for row in _lacking(now) if whose in (row.agent, row.whose)]
     if name not in FIELDS or not rows:
         return ()
-    missing = _counted(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
+    missing = _expected_complete(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
     if whose != rows[0].agent:
         missing = missing.filter(harness__name=rows[0].harness)
     return list(missing.order_by("ended_at", "pk").values_list("pk", flat=True))
@@ -442,54 +459,42 @@ def incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
     todo="Have the agent send the field.",
     severity=Severity.ADVISORY,
     every=dt.timedelta(hours=1),
-    list_sessions=incomplete_sessions,
+    list_sessions=_incomplete_sessions,
 )
 def incomplete(now: dt.datetime) -> Iterable[Finding]:
-    """A field that one harness stops sending would go unnoticed: nothing fails, there is only less to learn from."""
+    """If a harness stops sending a field, nothing fails, but there is less to learn from."""
     return find_lacking(_lacking(now))
 
 
 def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:
-    """What is missing too often: of an agent in all, or else of its sessions with one harness."""
+    """A finding for each field that is missing too often: in all sessions of an agent, or in those with one harness."""
     agents: dict[str, list[Lacking]] = defaultdict(list)
     for row in rows:
         agents[row.agent].append(row)
     for agent, some in sorted(agents.items()):
         missing = {name: sum(row.missing[name] for row in some) for name in FIELDS}
         whole = Lacking(agent=agent, harness="", n=sum(row.n for row in some), missing=missing)
-        for name in FIELDS:
-            if is_missing_too_often(whole.missing[name], whole.n):
-                yield _finding(whole, name)
-            else:
-                named = (row for row in some if row.harness)
-                yield from (_finding(row, name) for row in named if is_missing_too_often(row.missing[name], row.n))
+        for name, (_missing, effect, todo) in FIELDS.items():
+            is_general = is_missing_too_often(whole.missing[name], whole.n)
+            for row in [whole] if is_general else [row for row in some if row.harness]:
+                if is_missing_too_often(row.missing[name], row.n):
+                    yield Finding(
+                        about=f"{row.whose}: {name}"[:300],
+                        detail=f"{row.missing[name]} of {row.n} sessions of {row.whose} in seven days came without a "
+                        f"{name}: {effect}. {todo}.",
+                    )
 
 
-def _finding(row: Lacking, name: str) -> Finding:
-    _missing, effect, todo = FIELDS[name]
-    whose = _whose(row)
-    return Finding(
-        about=f"{whose}: {name}"[:300],
-        detail=f"{row.missing[name]} of {row.n} sessions of {whose} in seven days came without a {name}: {effect}. "
-        f"{todo}.",
-    )
-
-
-def _whose(row: Lacking) -> str:
-    return f"{row.agent} with {row.harness}" if row.harness else row.agent
-
-
-def _counted(now: dt.datetime) -> SessionQuerySet:
-    """The window's sessions that count."""
+def _expected_complete(now: dt.datetime) -> SessionQuerySet:
+    """The window's sessions that should have every field."""
     sessions = Session.objects.yours().filter(ended_at__gt=now - FIELDS_WINDOW, ended_at__lte=now)
     return sessions.exclude(outcome__in=NO_REWARD).exclude(log__part_of__isnull=False).order_by()
 
 
 def _lacking(now: dt.datetime) -> Iterable[Lacking]:
-    """Of the window's sessions: one query."""
+    """What the window's sessions lack, by agent and harness. One query."""
     counts = {f"no_{name}": Count("pk", filter=missing) for name, (missing, _effect, _todo) in FIELDS.items()}
-    rows: Iterable[Any] = _counted(now).values("agent__name", "harness__name").annotate(n=Count("pk"), **counts)
+    rows: Any = _expected_complete(now).values("agent__name", "harness__name").annotate(n=Count("pk"), **counts)
     for row in sorted(rows, key=lambda each: (each["agent__name"], each["harness__name"] or "")):
         missing = {name: row[f"no_{name}"] for name in FIELDS}
-        harness = row["harness__name"] or ""
-        yield Lacking(agent=row["agent__name"], harness=harness, n=row["n"], missing=missing)
+        yield Lacking(agent=row["agent__name"], harness=row["harness__name"] or "", n=row["n"], missing=missing)

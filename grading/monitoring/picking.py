@@ -1,13 +1,13 @@
-"""Whether an agent uses the decisions that suit it: a bet that what it drops was drawn as its chances say.
+"""Whether an agent uses only the decisions that suit it: a bet against the claim that it drops them regardless of arm.
 
-Each decision's arm was drawn with a chance p. Whoever drops some whatever was drawn drops each arm as often as its
-chances say, and so uses it. Bet on each arm, among the decisions that were dropped and again among those that were
-used, that it is there more often: with a stake λ a decision makes the money
+Each decision's arm was drawn with a probability p. An agent that drops decisions regardless of arm drops each arm as
+often as it was drawn, and uses it as often. For each arm, one bets that it is more frequent than that among the dropped
+decisions, and again among the used ones. With a stake λ, each decision multiplies the money by
 
-    λ/Z times what it was where it was that arm, 1/Z times where it was another        Z = 1 + p·(λ − 1)
+    λ/Z if it was that arm, 1/Z if it was another        Z = 1 + p·(λ − 1)
 
-which grows by no expectation where the draws are as they were told, so that it ever reaches 1/α with a chance of α at
-most (Ville 1939). The money is parted equally among arms, sides and stakes.
+The expectation is 1 if decisions are dropped regardless of arm, so the probability that the money ever reaches 1/α is
+at most α (Ville 1939). The money is divided equally among arms, sides and stakes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# As one that is dropped three times as readily as others is, and one that is always dropped.
+# For an arm that is dropped three times as often as others, and for one that is always dropped.
 STAKES = np.array([3.0, 20.0])
-# An agent that drops by no pattern is called picking with this chance at most, over one window of decisions.
+# An agent that drops decisions regardless of arm is accused with this probability at most, over a window of decisions.
 ONE_IN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnDecision:
-    """A decision that was drawn: its `arm`, the `odds` of each arm that could be, and whether a session came of it."""
+    """A drawn decision: its `arm`, the probability (`odds`) of each eligible arm, and whether a session came of it."""
 
     arm: str
     odds: Mapping[str, float]
@@ -32,20 +32,20 @@ class DrawnDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picking:
-    """What speaks most for picking: `arm`, dropped (or `kept`) more often than was drawn. Of the `n` decisions that
-    were dropped (used) it was `seen` times, where its chances say `expected`. `money` is what a bet of 1 has become.
+    """The strongest evidence: `arm` is `count` of the `n` dropped decisions (or used ones, if `is_of_used`), although
+    only `expected` of them would be by its probabilities. `money` is what a bet of 1 has become.
     """
 
     arm: str
-    kept: bool
+    is_of_used: bool
     n: int
-    seen: int
+    count: int
     expected: float
     money: float
 
 
 def picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
-    """The bet on these decisions of one agent, in any order; None where nothing was left to chance."""
+    """The bet on these decisions of one agent, in any order; None if no arm was drawn at random."""
     names = sorted({arm for each in decisions for arm, odds in each.odds.items() if 0 < odds < 1})
     if not names:
         return None
@@ -61,9 +61,9 @@ def picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
     among = used == bool(side)
     return Picking(
         arm=names[at],
-        kept=bool(side),
+        is_of_used=bool(side),
         n=int(among.sum()),
-        seen=int(drawn[among, at].sum()),
+        count=int(drawn[among, at].sum()),
         expected=float(odds[among, at].sum()),
         money=float(np.exp(min(logsumexp(sides) - np.log(sides.size), 600.0))),
     )

@@ -1,9 +1,10 @@
-"""Alarm rules about grades and rewards in number: they disagree, say nothing any more, or have shifted."""
+"""Alarm rules about many grades and rewards: they disagree, don't differ any more, or have shifted."""
 
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mode
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
@@ -19,7 +20,6 @@ from grading.monitoring.change_points import (
     Split,
     blocks,
     changes,
-    commonest,
     split,
     threshold,
 )
@@ -44,7 +44,7 @@ from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 GAP = 0.4
-# What a trajectory saw the whole log for: its work, or evidence that it failed.
+# The views for which the trajectory saw the whole log: of the work, or of evidence that it failed.
 COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
 
 
@@ -67,35 +67,27 @@ COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
     every=dt.timedelta(hours=6),
     find=lambda now: find_disagreements(pairs.judged(now), now),
     summarize=lambda _flags: (),  # single sessions open no alarm
-    finds_sessions=True,
     list_sessions=None,
 )
 def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """A parser that misses a new format, or a judge that was talked into something: the two drift apart."""
+    """The trajectory's parser may miss a new format, or a log may persuade the judge: their grades drift apart."""
     judge, trajectory, human = (grades.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
     if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
         return ""
     if trajectory is None or trajectory.value is None or trajectory.view not in COMPARED:
         return ""
     rows = {row.pk: row for row in session.grades.all()}
-    return compare(session, rows[judge.id], rows[trajectory.id])
-
-
-def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
-    """What is implausible about a verdict beside a fallback's grade of the same session, in words; empty where nothing
-    is, and where nobody can say yet what a verdict should be beside such a number.
-    """
+    verdict, fallback = rows[judge.id], rows[trajectory.id]
     judged, number = verdict.value or 0.0, fallback.value or 0.0
-    read = calibrating.calibrate(session, fallback)
-    if read is not None:
-        expected, why = read.value, f"{read.value:.2f} on the judge's scale"
-    else:
-        usual = pairs.usual(session, verdict, fallback)
-        if usual is None:
-            return ""
+    calibrated = calibrating.calibrate(session, fallback)
+    if calibrated is not None:
+        expected, why = calibrated.value, f"{calibrated.value:.2f} on the judge's scale"
+    elif (usual := pairs.usual(session, verdict, fallback)) is not None:
         expected = number + usual.difference
         scope = "this category" if usual.here else "all categories"
         why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {scope}"
+    else:  # nobody can tell yet which verdict to expect
+        return ""
     if not is_wide(judged, expected):
         return ""
     return (
@@ -105,12 +97,12 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
 
 
 def is_wide(verdict: float, expected: float) -> bool:
-    """Whether two numbers for one session are too far apart for both to be right."""
+    """Whether a verdict and the expected one are too far apart for both to be right."""
     return round(abs(verdict - expected), 6) >= GAP
 
 
 def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
-    """The slices whose difference has moved, from all judged sessions in order of time."""
+    """The slices whose difference has changed lately. `rows` are all judged sessions in order of time."""
     compared = [each for each in rows if each.trajectory is not None]
     limit = threshold(pairs.a_year(len(compared), now))
     slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
@@ -132,19 +124,19 @@ def _above(difference: float) -> str:
 
 
 WINDOW = dt.timedelta(days=7)
-# Categories are compared with what they were before.
+# The two windows in which categories are compared.
 NOW, BEFORE = dt.timedelta(days=5), dt.timedelta(days=28)
-# The others grade in few steps, and so repeat themselves where all is well: a journal that names one pull request is
-# always worth the same.
+# Other sources grade in few steps, and so repeat themselves on a healthy site: each journal that names one pull request
+# gets the same grade.
 SOURCES = (Source.JUDGE, Source.TRAJECTORY)
-# Views in which a trajectory's number is not a constant.
+# Views for which a trajectory's grade is no constant.
 MEASURED = (EvidenceView.FULL, EvidenceView.PART)
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineReward:
-    """What a machine gave to a session, by its key, of an arm of the category bandit, in [0, 1]."""
+    """A machine's reward in [0, 1] for the session with this key, of an arm of the category bandit."""
 
     key: int
     arm: str
@@ -165,17 +157,16 @@ class MachineReward:
     ),
     todo="Open a few of these sessions: is the grader still reading what they did?",
     every=dt.timedelta(hours=1),
-    finds_sessions=True,
 )
 def collapse(now: dt.datetime) -> Iterable[Finding]:
-    """Where every session gets the same, a bandit learns nothing; and nothing else fails."""
-    return find_collapse(_rewards(now), _grades(now), now)
+    """If every session gets the same reward, the bandits learn nothing, and nothing else fails."""
+    return find_collapse(_machine_rewards(now), _week_of_grades(now), now)
 
 
 def find_collapse(
     rewards: Sequence[MachineReward], grades: Mapping[str, Sequence[float]], now: dt.datetime
 ) -> Iterable[Finding]:
-    """What has collapsed, of the rewards in order of time and the grades of the last seven days, by source."""
+    """What has collapsed of the rewards, which are in order of time, and of the last seven days' grades by source."""
     latest = [each for each in rewards if each.ended_at > now - WINDOW]
     week = [(each.arm, each.value) for each in latest]
     run, span = zeros(week), alike(week)
@@ -215,8 +206,8 @@ def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
     return tuple(each.key for each in rewards)
 
 
-def _rewards(now: dt.datetime) -> list[MachineReward]:
-    """The machines' rewards of both windows, each with its category, in order of time: one query."""
+def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
+    """The machines' rewards of both windows in order of time. One query."""
     grade = Grade.objects.filter(pk=OuterRef("settlement__grade"))
     rows = (
         Session.objects.yours()
@@ -224,12 +215,12 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
-            seen=Subquery(grade.values("view")),
+            view=Subquery(grade.values("view")),
         )
         .filter(reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")
     )
-    names = ("pk", "arm", "ended_at", "reward_value", "seen")
+    names = ("pk", "arm", "ended_at", "reward_value", "view")
     return [
         MachineReward(key=key, arm=arm, ended_at=ended_at, value=value)
         for key, arm, ended_at, value, view in rows.values_list(*names)
@@ -237,8 +228,8 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
     ]
 
 
-def _grades(now: dt.datetime) -> dict[str, list[float]]:
-    """The grades that hold of the window's sessions, by source: one query. A judge's later failure hides no verdict."""
+def _week_of_grades(now: dt.datetime) -> dict[str, list[float]]:
+    """The current grades of the window's sessions by source. One query. A judge's later failure hides no verdict."""
     rows = Grade.objects.chain().filter(
         yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
     )
@@ -252,7 +243,7 @@ def _grades(now: dt.datetime) -> dict[str, list[float]]:
     by_source: dict[str, list[float]] = defaultdict(list)
     for (source, _session), (value, view, mean) in current.items():
         if value is not None and (source == Source.JUDGE or view in MEASURED):
-            # What holds a score down (harm, or work that came only so far) does so at one number.
+            # Before any cap (for harm, or partial work), since every capped grade is the same number.
             by_source[source].append(value if mean is None else mean)
     return by_source
 
@@ -270,39 +261,42 @@ ALL, JUDGE = "all sessions", "another judge"
     ),
     todo="Find out what changed that day: the model, the prompt, the tools, the judge or the kind of work.",
     every=dt.timedelta(hours=6),
-    finds_sessions=True,
 )
 def drift(now: dt.datetime) -> Iterable[Finding]:
-    """A mean may fall because the work got worse, or because there is more of the harder work."""
+    """A mean falls if the work gets worse, or if there is more of the harder work."""
     return find_drift(pairs.judged(now), now)
 
 
 def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
-    """What has moved in the judged sessions, in order of time. Cells that moved with a change of the judge are one."""
+    """The changes of level in the judged sessions, which are in order of time. All cells that changed together with the
+    judge are one finding.
+    """
     limit = threshold(SERIES * pairs.a_year(len(rows), now))
     cells = {
         name: (cell, change)
         for name, cell in sorted(pairs.by(rows, lambda each: each.cell).items())
-        if (change := _latest(cell, changes([row.verdict for row in cell], limit), now)) is not None
+        if (change := _recent(cell, changes([row.verdict for row in cell], limit), now)) is not None
     }
-    judges = {name: _judges(*each) for name, each in cells.items()}
+    judge_notes = {name: _judge_changed(*each) for name, each in cells.items()}
     for name, each in cells.items():
-        if not judges[name]:
-            yield Finding(about=name[:300], detail=f"Drift in {name}: {_moved(*each)}", sessions=_since(*each))
-    with_judge = [name for name in cells if judges[name]]
+        if not judge_notes[name]:
+            yield Finding(
+                about=name[:300], detail=f"Drift in {name}: {_describe_change(*each)}", sessions=_since(*each)
+            )
+    with_judge = [name for name in cells if judge_notes[name]]
     if with_judge:
         name = max(with_judge, key=lambda each: len(cells[each][0]))
         more = f" {len(with_judge) - 1} more moved with it." if len(with_judge) > 1 else ""
-        detail = f"{name}: {_moved(*cells[name])}{judges[name]}{more}"
+        detail = f"{name}: {_describe_change(*cells[name])}{judge_notes[name]}{more}"
         yield Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
     means = blocks([row.verdict for row in rows])
     limit = threshold(SERIES * pairs.a_year(len(means), now))
-    change = _latest(rows, [_of_sessions(each) for each in changes(means, limit)], now)
+    change = _recent(rows, [_in_sessions(each) for each in changes(means, limit)], now)
     if change is not None:
         why = split(_parts(rows[: change.since]), _parts(rows[change.since :]))
         if not (cells and why.cause is Cause.LEVELS):
-            judge = _judges(rows, change)
-            detail = f"All judged sessions: {_moved(rows, change)} {_because(why)}{judge}"
+            judge = _judge_changed(rows, change)
+            detail = f"All judged sessions: {_describe_change(rows, change)} {_describe_split(why)}{judge}"
             yield Finding(about=ALL, detail=detail, sessions=_since(rows, change))
 
 
@@ -310,7 +304,7 @@ def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ..
     return tuple(row.key for row in rows[change.since :])
 
 
-def _of_sessions(change: ChangePoint) -> ChangePoint:
+def _in_sessions(change: ChangePoint) -> ChangePoint:
     """A change in a series of blocks, counted in sessions."""
     return replace(
         change,
@@ -321,26 +315,26 @@ def _of_sessions(change: ChangePoint) -> ChangePoint:
     )
 
 
-def _latest(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
-    """The last change, as long as it is told."""
+def _recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
+    """The last change, as long as its alarm stays open."""
     return changes[-1] if changes and rows[changes[-1].at].ended_at > now - pairs.HOLDS else None
 
 
-def _moved(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
+def _describe_change(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     return (
         f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), where "
         f"{change.before:.2f} was usual ({change.n_before})."
     )
 
 
-def _judges(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
-    """That another judge gave most verdicts since than before, in words; empty where it is the same."""
+def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
+    """A text if most verdicts since the change are by another judge than before; empty otherwise."""
     before = rows[change.since - change.n_before : change.since]
-    old, new = (commonest(row.judge for row in some) for some in (before, rows[change.since :]))
+    old, new = (mode(row.judge for row in some) for some in (before, rows[change.since :]))
     return "" if old == new else f" The judge changed too ({old}; now {new}): it may be the judge, not the work."
 
 
-def _because(why: Split) -> str:
+def _describe_split(why: Split) -> str:
     shares = f"levels {why.levels:+.2f}, mix {why.mix:+.2f}"
     if why.cause is Cause.MIX:
         return f"The mix of work shifted; no part of it got better or worse ({shares})."

@@ -1,4 +1,4 @@
-"""What an alarm rule is: a function that reads rows and returns findings, with the texts that people see."""
+"""Alarm rules: functions that read rows and return findings, with the texts that people see, and their registry."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 # How often a rule runs that nobody waits for.
 SOMETIMES = dt.timedelta(minutes=10)
-# Earlier rules, by the rule that each is part of now: NOTIFY_RULES may still name them.
+# Former rules and the rule that each is part of now: NOTIFY_RULES may still name them.
 MERGED_INTO = {"A28": "A2", "A45": "A44", "A49": "A33"}
 
 
@@ -21,9 +21,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that holds now: what came, and what was usual. Each thing it is `about` has an alarm of its own.
+    """Something that is wrong now. Each subject that findings are `about` has an alarm of its own.
 
-    `sessions`: the keys of those it was found in, where a rule can name them, in order of time.
+    `sessions`: the keys of the sessions concerned, in order of time; empty if the rule can't name them.
     """
 
     detail: str
@@ -36,18 +36,18 @@ Find = Callable[[dt.datetime], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """An alarm rule: `find` returns what holds at a moment, nothing where all is well.
+    """An alarm rule: `find` returns what is wrong at a moment.
 
     `title` is its headline, `means` says when it opens an alarm (window and threshold), `todo` what a person does and
     `page` where. `notify_externally`: whether an advisory, too, is sent by e-mail and webhook.
 
-    `every`: how often it runs; None means whenever an answer of a judge or a session that moved a flag was recorded,
-    and every few seconds, so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs
-    once a day, outside a transaction. One that `is_attended` is run by the threads that send heartbeats, because it is
-    about the programs that run the others.
+    `every`: how often it runs; None means after each judge's answer and each change of a flag, and every few seconds,
+    so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs once a day, outside a
+    transaction. One that `is_attended` is run by the threads that send heartbeats, because it is about the programs
+    that run the others.
 
-    `finds_sessions`: whether its findings name their sessions. A rule that would have to work for them has
-    `list_sessions` instead, from what an alarm is about to their keys in order of time.
+    `list_sessions` returns the keys of the sessions behind an alarm, in order of time, given what the alarm is about.
+    Without it they are those of the finding.
     """
 
     id: str
@@ -61,21 +61,30 @@ class Rule:
     nightly: bool = False
     is_attended: bool = False
     notify_externally: bool = False
-    finds_sessions: bool = False
     list_sessions: Callable[[str, dt.datetime], Sequence[int]] | None = None
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
         """The keys of the sessions behind an alarm, in order of time; empty if the rule can't name them."""
         if self.list_sessions is not None:
             return self.list_sessions(about, now)
-        if self.finds_sessions:
-            return next((finding.sessions for finding in self.find(now) if finding.about == about), ())
-        return ()
+        if self.nightly:  # too slow for a page
+            return ()
+        return next((finding.sessions for finding in self.find(now) if finding.about == about), ())
+
+
+# Every rule by its id, in the order in which the modules are imported. The decorators add to it.
+RULES: dict[str, Rule] = {}
 
 
 def alarm_rule(**fields: Any) -> Callable[[Find], Rule]:
-    """Make a rule with these fields of the function that finds what it is about."""
-    return lambda find: Rule(find=find, **fields)
+    """Register a rule with these fields, whose `find` is the decorated function."""
+
+    def register(find: Find) -> Rule:
+        rule = Rule(find=find, **fields)
+        RULES[rule.id] = rule
+        return rule
+
+    return register
 
 
 def stamp(moment: dt.datetime) -> str:

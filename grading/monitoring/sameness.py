@@ -1,6 +1,4 @@
-"""Rewards that say nothing any more: all alike, arms that can't be told apart any more, one number again and again, one
-zero after another.
-"""
+"""Rewards that distinguish nothing any more: all alike, arms that don't differ any more, one number repeated, zeros."""
 
 import math
 from collections import Counter
@@ -11,20 +9,20 @@ import numpy as np
 
 from grading.monitoring.change_points import by_part
 
-# The last sessions of a bandit are alike within this.
+# A bandit's last ALIKE rewards, of LEAST_ARMS arms or more, are alike if they differ by HAIR at most.
 ALIKE, HAIR, LEAST_ARMS = 30, 0.02, 3
 # The largest share of a source's most common number, the fewest grades compared, and the decimals that are stored.
 SHARE, LEAST_GRADES, DECIMALS = 0.15, 100, 4
 ZEROS, ZERO = 11, 0.005
-# The fewest rewards, now and before, for comparing arms with what they were, and the fewest arms. Their differences
-# must have been beyond chance before, and less than this share of them may be left, at these levels.
+# The fewest rewards of an arm, now and before, and the fewest arms that can be compared. Arms that differed before, at
+# the level DIFFERED, are levelled if less than LEFT of their differences is left, at the level LEVEL.
 FEWEST_NOW, FEWEST_BEFORE, LEVELLED_ARMS, DIFFERED, LEVEL, LEFT = 10, 20, 4, 0.001, 0.01, 0.6
 LEAST_ERROR = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """The number that a source gave most often: `count` of `total` times."""
+    """The number that a source gave most often, `count` of `total` times."""
 
     value: float
     count: int
@@ -36,9 +34,7 @@ class Common:
 
 
 def alike(rewards: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
-    """The lowest and highest of the last ALIKE rewards, (arm, value) in order of time, where those of at least
-    LEAST_ARMS arms are within a hair of each other.
-    """
+    """The lowest and highest of the last ALIKE rewards, (arm, value) in order of time, if they are alike."""
     last = rewards[-ALIKE:]
     values = [value for _arm, value in last]
     if len(last) < ALIKE or len({arm for arm, _value in last}) < LEAST_ARMS or max(values) - min(values) > HAIR:
@@ -47,7 +43,7 @@ def alike(rewards: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
 
 
 def stuck(values: Sequence[float]) -> Common | None:
-    """The number that makes up at least SHARE of a source's grades; None where there are too few, or none does."""
+    """The number that makes up at least SHARE of a source's grades; None if there are too few grades, or none does."""
     if len(values) < LEAST_GRADES:
         return None
     ((value, count),) = Counter(round(value, DECIMALS) for value in values).most_common(1)
@@ -56,7 +52,7 @@ def stuck(values: Sequence[float]) -> Common | None:
 
 
 def zeros(rewards: Sequence[tuple[str, float]]) -> int:
-    """How many of the last rewards in a row are zero, where they are at least ZEROS, of several arms; else 0."""
+    """The length of the run of zeros that ends the rewards, if it has at least ZEROS, of several arms; otherwise 0."""
     run = 0
     while run < len(rewards) and rewards[-run - 1][1] < ZERO:
         run += 1
@@ -66,8 +62,8 @@ def zeros(rewards: Sequence[tuple[str, float]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levelled:
-    """Arms that differed and don't any more: how many, by how much (standard deviation of their means), and the most
-    that may be left of it now, as a share.
+    """Arms that don't differ any more: their number, the standard deviation of their means before, and the largest
+    share of it that may be left now.
     """
 
     arms: int
@@ -76,22 +72,22 @@ class Levelled:
 
 
 def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float]]) -> Levelled | None:
-    """The arms of these (arm, value) rewards, where what they differed by before is gone now; else None.
+    """Whether the arms of these (arm, value) rewards differed before and don't now; None otherwise.
 
-    The means now are predicted by those before, weighted by their errors: the slope is 1 where arms stay as good as
-    they were, and 0 where the rewards have lost them. Where they did differ before (F test, p < .001), it is gone where
-    the slope is below .6 (one-sided, p < .01).
+    The means now are regressed on those before, weighted by their errors: the slope is 1 if arms are as good as they
+    were, and 0 if the rewards don't distinguish them any more. If the arms did differ before (F test, p < .001), the
+    differences are gone if the slope is below .6 (one-sided, p < .01).
     """
     old, new = by_part(before), by_part(now)
     arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
     if len(arms) < LEVELLED_ARMS:
         return None
-    from scipy.special import fdtrc, ndtri  # large: few arms do without
+    from scipy.special import fdtrc, ndtri  # slow to import, and not needed for few arms
 
     x, y = (np.array([np.mean(parts[arm]) for arm in arms]) for parts in (old, new))
     error = _within([new[arm] for arm in arms]) / np.array([len(new[arm]) for arm in arms])
     doubt = _within([old[arm] for arm in arms]) / np.array([len(old[arm]) for arm in arms])
-    # What the old means differ by beyond chance: less of it makes the slope flatter than it is.
+    # The variance of the old means beyond chance: their errors make the slope too flat, which is corrected.
     variance, chance = float(np.var(x, ddof=1)), max(float(doubt.mean()), LEAST_ERROR)
     freedom = sum(len(old[arm]) for arm in arms) - len(arms)
     if fdtrc(len(arms) - 1, freedom, variance / chance) >= DIFFERED:

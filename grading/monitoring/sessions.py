@@ -1,10 +1,10 @@
-"""Alarm rules about single sessions: work that nobody has graded, evidence that is not its own, verdicts in doubt, and
-what an agent says afterwards.
+"""Flag rules about single sessions: ungraded work, evidence of other sessions, doubtful verdicts, and what an agent
+submits afterwards.
 """
 
 import datetime as dt
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
@@ -20,10 +20,9 @@ from grading.monitoring.flag_rule import (
     UNKNOWN_HARNESS,
     Flagged,
     flag_rule,
-    flagged,
     is_too_often,
+    too_many,
     too_many_of_an_agent,
-    total,
 )
 from grading.monitoring.judges import about_judge, judge_out
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, stamp
@@ -37,38 +36,38 @@ from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import NO_REWARD, Reason, Source
 from grading.witness import Witness
 
-# As long a job may wait for its verdict. A batch takes up to a day; what came in late goes after all that is new.
+# How long a job may wait for its verdict. A batch takes up to a day; the backlog is judged after all new sessions.
 ORDINARY, BACKLOG = dt.timedelta(hours=36), dt.timedelta(days=14)
-# What had ended longer ago than this when the judge was asked is history that was imported: nobody waits for it.
+# A session that had ended longer ago than this when its verdict was requested is imported history, which may wait.
 RECENT = dt.timedelta(days=14)
-# How long a session in doubt may wait to be read again.
+# How long a doubtful session may wait for another reading.
 LONGEST_WAIT = dt.timedelta(days=2)
-# The most claims that a flag lists, and the most characters of what an agent added afterwards.
-MAX_CLAIMS, MAX_WORDS = 5, 200
-# What keeps every session from being judged until somebody does something about it.
+# The most claims that a flag lists, and the most characters of what an agent submitted afterwards.
+MAX_CLAIMS, MAX_CHARACTERS = 5, 200
+# Reasons for which nothing is judged until somebody acts.
 OUT = frozenset({Reason.QUOTA_EXHAUSTED, Reason.AUTH})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """That a judge was asked for a verdict, when, and what has become of it. `is_backlog`: new sessions go first;
-    `is_history`: it had ended long before; `is_held_up`: nobody is judged until somebody does something about it.
+class VerdictRequest:
+    """The last request for a session's verdict. `is_backlog`: new sessions are judged first; `is_history`: the session
+    had ended long before; `is_blocked`: nothing is judged until somebody acts.
     """
 
-    at: dt.datetime
+    requested_at: dt.datetime
     is_open: bool
     is_backlog: bool
     is_history: bool
-    is_held_up: bool
+    is_blocked: bool
 
     def is_overdue(self, now: dt.datetime) -> bool:
-        """Whether the verdict should be there: it was given up, or has taken longer than it should."""
-        is_late = now - self.at >= (BACKLOG if self.is_backlog else ORDINARY)
+        """Whether the judge gave up, or has taken longer than it should."""
+        is_late = now - self.requested_at >= (BACKLOG if self.is_backlog else ORDINARY)
         return not self.is_open or (is_late and not self.is_history)
 
 
 def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
-    count, waiting = total(flags), sum(each.open for each in flags)
+    count, waiting = sum(each.n for each in flags), sum(each.open for each in flags)
     if is_too_often(count):
         todo = "Something in the grading pipeline is broken: review them."
         if waiting == 0:
@@ -100,39 +99,41 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
     summarize=_summarize_ungraded,
 )
 def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -> str:
-    """The founding rule: work that everybody can see, and no grade that accounts for it.
+    """The founding rule: there is work that everybody can see, and no grade accounts for it.
 
-    Where a judge was asked, only a verdict accounts for it, whatever a fallback says. Where nobody was ever asked, a
-    trajectory that saw the work does: that there is no judge is reported elsewhere, once.
+    If a verdict was requested, only a verdict does, whatever a fallback says. Otherwise a trajectory that saw the work
+    does, too, because a site without a judge has an alarm of its own.
     """
     if any(source in grades and grades[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
         return ""
-    proof = independent_work(session)
-    if not proof:
+    work = independent_work(session)
+    if not work:
         return ""
-    asked = _asked(session)
-    if not lacks_verdict(asked, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
+    request = _last_request(session)
+    if not lacks_verdict(request, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
-    if asked is None or not asked.is_overdue(now):
-        return f"{proof}, but no judge, person or log above the floor has graded it"
-    waits = f"has waited for its verdict since {stamp(asked.at)}" if asked.is_open else "was given up"
-    return f"{proof}, but no judge or person has graded it; it {waits}"
+    if request is None or not request.is_overdue(now):
+        return f"{work}, but no judge, person or log above the floor has graded it"
+    wait = f"has waited for its verdict since {stamp(request.requested_at)}" if request.is_open else "was given up"
+    return f"{work}, but no judge or person has graded it; it {wait}"
 
 
-def lacks_verdict(asked: Asked | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]) -> bool:
-    """Whether work without a verdict is a finding now. `asked` None: no judge was. `fails`: the judge's calls do.
+def lacks_verdict(
+    request: VerdictRequest | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]
+) -> bool:
+    """Whether work without a verdict is implausible now. `fails` returns whether the judge's calls fail.
 
-    A verdict that is overdue is one whatever a fallback says. Before that, only what nothing accounts for, and only
-    where nobody was asked or the judge is out.
+    An overdue verdict is, whatever a fallback says. Before that, only work that no fallback accounts for either, and
+    only if no verdict was requested or the judge is out.
     """
-    if asked is not None and asked.is_overdue(now):
+    if request is not None and request.is_overdue(now):
         return True
-    return not is_accounted and (asked is None or asked.is_held_up or fails())
+    return not is_accounted and (request is None or request.is_blocked or fails())
 
 
 def overdue(now: dt.datetime) -> QuerySet[Session]:
     """Sessions whose work has waited too long for its verdict, and that have not been flagged for it."""
-    # One comparison: of two with "or" between them the database takes the index of `created_at`, and reads all jobs.
+    # A single comparison: with two joined by "or", the database would use the index of `created_at` and read all jobs.
     limit = Case(When(backlog=True, then=Value(now - BACKLOG)), default=Value(now - ORDINARY))
     jobs = JudgeJob.objects.open().filter(created_at__lte=limit, purpose=Purpose.VERDICT)
     work = Artifact.objects.owned().filter(session=OuterRef("pk"), origin=Origin.FACTS, kind__in=LINKS)
@@ -145,21 +146,17 @@ def overdue(now: dt.datetime) -> QuerySet[Session]:
 
 
 def independent_work(session: Session) -> str:
-    """The commits and pull requests that the caller observed itself, in words; empty where there are none."""
-    facts = [row for row in session.artifacts.all() if row.origin == Origin.FACTS and row.owned_by_id is None]
-    kinds = [row.kind for row in facts]
-    counts = {kind: sum(1 for other in kinds if other == kind) for kind in set(kinds)}
-    parts = [
-        _plural(counts.get(ArtifactKind.PULL_REQUEST, 0), "pull request"),
-        _plural(counts.get(ArtifactKind.COMMIT, 0), "commit"),
-    ]
-    return " and ".join(part for part in parts if part)
+    """The commits and pull requests that the caller observed itself, as text; empty if there are none."""
+    artifacts = (row for row in session.artifacts.all() if row.origin == Origin.FACTS and row.owned_by_id is None)
+    counts = Counter(row.kind for row in artifacts)
+    nouns = ((ArtifactKind.PULL_REQUEST, "pull request"), (ArtifactKind.COMMIT, "commit"))
+    return " and ".join(f"{n} {noun}{'s' * (n != 1)}" for kind, noun in nouns if (n := counts[kind]))
 
 
 def is_accounted(grades: CurrentGrades) -> bool:
-    """Whether a trajectory accounts for the work: it saw it in the log. One from facts alone repeats the caller's word.
+    """Whether a trajectory saw the work in the log. One from facts alone only repeats what the caller claims.
 
-    Conditions on the source, not the value: an honest judge may say .1 of a session with commits.
+    It compares a fallback with the floor only, never a verdict: an honest judge may give .1 to a session with commits.
     """
     trajectory = grades.get(Source.TRAJECTORY)
     if trajectory is None or trajectory.value is None:
@@ -168,36 +165,32 @@ def is_accounted(grades: CurrentGrades) -> bool:
 
 
 def first_judge_fails() -> bool:
-    """Whether an open alarm says that the first judge's calls fail."""
+    """Whether there is an open alarm about the first judge's calls."""
     return Alarm.objects.filter(rule=judge_out.id, about=about_judge(JudgeRole.FIRST), resolved_at=None).exists()
 
 
-def _asked(session: Session) -> Asked | None:
-    """The last time a judge was asked about it; None where none was, a person called it off, there was nothing to ask,
-    or there is no judge any more.
+def _last_request(session: Session) -> VerdictRequest | None:
+    """The last request for the session's verdict; None if there was none, a person cancelled it, there was nothing to
+    judge, or there is no judge any more.
     """
     jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
     job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
     if job is None:
         return None
-    return Asked(
-        at=job.created_at,
+    return VerdictRequest(
+        requested_at=job.created_at,
         is_open=job.state in OPEN_STATES,
         is_backlog=job.backlog,
         is_history=session.ended_at <= job.created_at - RECENT,
-        is_held_up=job.reason in OUT,
+        is_blocked=job.reason in OUT,
     )
 
 
-def _plural(count: int, noun: str) -> str:
-    return "" if count == 0 else f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-# What is shorter may well be the same by chance: "# Done", an empty patch.
+# Shorter files may be equal by chance: "# Done", an empty patch.
 LEAST_BYTES = 200
-# Facts may well be the same: that all checks passed. Whose the commits in them are is asked elsewhere.
+# Not facts, which may be equal by chance, too: that all checks passed. Who owns the commits in them is another rule.
 KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH)
-# Of the files of one kind, the latest are looked at.
+# How many of the latest files of a kind are compared.
 LATEST = 20
 
 
@@ -217,63 +210,44 @@ LATEST = 20
     ),
 )
 def repeated(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Whoever takes "the last log" instead of a session's own grades one session by the work of another."""
+    """An agent that submits "the last log" instead of each session's own has sessions graded on others' work."""
     files = [row for row in session.evidence.all() if row.kind in KINDS]
-    hashes = {row.sha256 for row in files}
-    is_own = not _is_elsewhere(session, hashes)
-    if is_own and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
+    copies = Evidence.objects.filter(session__is_sample=session.is_sample, kind__in=KINDS).exclude(session=session)
+    if not copies.filter(sha256__in={row.sha256 for row in files}).exists() and not any(
+        row.problem == Reason.LOG_OVERWRITTEN for row in files
+    ):
         return ""
-    # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
-    # that this one is no part of.
-    # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.
-    same = Evidence.objects.filter(
-        session__is_sample=session.is_sample, sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk")
-    )
+    # `earlier` is the first copy of a file, unless it came with a parent or subagent of this session. If this session's
+    # file was observed, a copy that another agent only claims to have doesn't count: it could be anybody's.
+    earlier = copies.filter(sha256=OuterRef("sha256"), pk__lt=OuterRef("pk"))
     own = Q(session__agent=session.agent_id)
-    same = same.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
-    others = same.exclude(session=session)
-    others = others.exclude(session__log__part_of=session).exclude(session__parts__session=session)
-    first = Subquery(others.order_by("pk").values("pk")[:1])
-    rows = list(session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk"))
-    problems = [problem for kind in KINDS if (problem := _foreign([row for row in rows if row.kind == kind]))]
-    originals = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in problems if pk])
-    words = []
-    for pk, what in problems:
-        if pk is None:
-            words.append(what)
-        elif pk in originals:
-            file = originals[pk]
-            words.append(f"{what} as the {file.kind} of session {file.session.external_id} of {file.session.agent}")
-    return "; ".join(words)
+    earlier = earlier.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
+    earlier = earlier.exclude(session__log__part_of=session).exclude(session__parts__session=session)
+    rows = session.evidence.filter(kind__in=KINDS).annotate(earlier=Subquery(earlier.order_by("pk").values("pk")[:1]))
+    by_kind: dict[str, list[Evidence]] = defaultdict(list)
+    for row in rows.order_by("pk"):
+        by_kind[row.kind].append(row)
+    problems = []
+    for kind in KINDS:
+        latest = by_kind[kind][-LATEST:]
+        if not latest or not all(_is_copy(row) or row.problem == Reason.LOG_OVERWRITTEN for row in latest):
+            continue
+        last = latest[-1]
+        if not _is_copy(last):
+            problems.append(last.detail or Reason.LOG_OVERWRITTEN.words)
+            continue
+        originals = Evidence.objects.select_related("session__agent")
+        original = originals.filter(pk=last.earlier).first()  # type: ignore[attr-defined] # annotated
+        if original is not None:
+            problems.append(
+                f"its {last.kind} ({last.size:,} bytes) had come before, as the {original.kind} of session "
+                f"{original.session.external_id} of {original.session.agent}"
+            )
+    return "; ".join(problems)
 
 
-def _is_elsewhere(session: Session, hashes: Collection[str]) -> bool:
-    """Whether another session, a sample or not as this one, has a file with one of these hashes."""
-    files = Evidence.objects.filter(session__is_sample=session.is_sample, sha256__in=hashes, kind__in=KINDS)
-    return files.exclude(session=session).exists()
-
-
-def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:
-    """What is wrong with the last file of a kind, and the key of what it repeats, where none is the session's own."""
-    if not rows or not all(_is_repeated(row) or row.problem == Reason.LOG_OVERWRITTEN for row in rows[-LATEST:]):
-        return None
-    last = rows[-1]
-    if not _is_repeated(last):
-        return None, last.detail or Reason.LOG_OVERWRITTEN.words
-    return last.earlier, f"its {last.kind} ({last.size:,} bytes) had come before,"  # type: ignore[attr-defined] # annotated
-
-
-def _is_repeated(row: Evidence) -> bool:
+def _is_copy(row: Evidence) -> bool:
     return row.size >= LEAST_BYTES and row.earlier is not None  # type: ignore[attr-defined] # annotated
-
-
-def _summarize_contended(flags: Sequence[Flagged]) -> Iterable[Finding]:
-    count = total(flags)
-    if is_too_often(count):
-        yield Finding(
-            detail=f"{count} sessions in seven days claimed what another agent's session had claimed before. Two "
-            "agents send each other's logs or facts."
-        )
 
 
 @flag_rule(
@@ -289,10 +263,13 @@ def _summarize_contended(flags: Sequence[Flagged]) -> Iterable[Finding]:
     ),
     settled="none of it belongs to another agent now",
     is_rate=True,
-    summarize=_summarize_contended,
+    summarize=too_many(
+        "{count} sessions in seven days claimed what another agent's session had claimed before. Two agents send each "
+        "other's logs or facts."
+    ),
 )
 def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Two agents claim one thing. The first receipt holds; people look at both."""
+    """Two agents claim the same work. The earlier receipt counts; people look at both."""
     claims = material.owned_by_other_agents(session)
     if not claims:
         return ""
@@ -329,7 +306,7 @@ def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
     summarize=_summarize_unreadable,
 )
 def unreadable_log(_session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """A harness changed its log's format, and nobody noticed: its sessions would all look alike."""
+    """A harness has changed its log's format: without this rule, its sessions would all look alike."""
     trajectory = grades.get(Source.TRAJECTORY)
     return trajectory.detail if trajectory is not None and trajectory.reason is Reason.FORMAT_BLIND else ""
 
@@ -357,15 +334,6 @@ def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datet
     return f"submitted as {claim}, which neither its log nor its exit status shows; graded as usual"
 
 
-def _summarize_unsteady(flags: Sequence[Flagged]) -> Iterable[Finding]:
-    count = total(flags)
-    if is_too_often(count):
-        yield Finding(
-            detail=f"Of {count} sessions in seven days three readings of the judge are more than "
-            f"{number(MAX_SPREAD)} apart."
-        )
-
-
 @flag_rule(
     id="A37",
     title="The judge’s readings of a session are far apart",
@@ -377,10 +345,12 @@ def _summarize_unsteady(flags: Sequence[Flagged]) -> Iterable[Finding]:
     severity=Severity.ADVISORY,
     settled="it has a different verdict now",
     every=SOMETIMES,
-    summarize=_summarize_unsteady,
+    summarize=too_many(
+        f"Of {{count}} sessions in seven days three readings of the judge are more than {number(MAX_SPREAD)} apart."
+    ),
 )
 def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Three readings of one session, and as many opinions: its verdict says little about it."""
+    """If three readings of a session differ widely, its verdict says little about it."""
     judge = grades.get(Source.JUDGE)
     if judge is None or not judge.samples or judge.readings_agree or Source.HUMAN in grades:
         return ""
@@ -389,7 +359,7 @@ def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) 
 
 
 def _find_contested(now: dt.datetime) -> Iterable[Finding]:
-    yield from contested.find_in(flagged(now).get(contested.id, ()))
+    yield from contested.summarize_flags(now)
     late = JudgeJob.objects.open().filter(yours(), purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
     if count := late.count():
         yield Finding(
@@ -420,9 +390,7 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
     ),
 )
 def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Artifacts and judge contradict each other, and asking the judge again has not settled it, or only for the most
-    part.
-    """
+    """Artifacts and judge contradict each other, and reading the session again has not settled it, or not fully."""
     if Source.HUMAN in grades or not _is_judged(grades) or session.outcome in NO_REWARD or not contests(grades):
         return ""
     above = f"its artifacts would be worth {number(gap(grades))} more than the judge says"
@@ -451,7 +419,7 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
     summarize=too_many_of_an_agent("{count} sessions of {agent} in seven days claim far more than the judge saw."),
 )
 def claimed_above(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """An agent claims far more than its judge saw. The verdict stands; people are told."""
+    """An agent claims far more than its judge saw. The verdict stands, and people are informed."""
     if Source.HUMAN in grades or not _is_judged(grades) or session.outcome in NO_REWARD:
         return ""
     if gap(grades) <= CONTESTED_ABOVE or not is_claimed(grades):
@@ -484,7 +452,9 @@ def _is_judged(grades: CurrentGrades) -> bool:
     ),
 )
 def late_word(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Whoever is graded tries to take a session out, move it or date it once it is known what it is worth."""
-    open_ = [row for row in session.proposals.all() if row.answered_at is None]
-    words = [f"{ProposedField(row.field).words}: {row.summary}" for row in open_ if row.field != ProposedField.TITLE]
-    return f"said afterwards, not adopted: {'; '.join(words)[:MAX_WORDS]}" if words else ""
+    """An agent may try to withdraw, recategorise or redate a session once it knows what the session is worth."""
+    unanswered = [row for row in session.proposals.all() if row.answered_at is None]
+    summaries = [
+        f"{ProposedField(row.field).words}: {row.summary}" for row in unanswered if row.field != ProposedField.TITLE
+    ]
+    return f"said afterwards, not adopted: {'; '.join(summaries)[:MAX_CHARACTERS]}" if summaries else ""

@@ -1,7 +1,7 @@
-"""Sessions without a grade that come too thick for chance: long runs of them, and too many that infrastructure ended.
+"""Sessions without a grade that are too frequent for chance: long runs of them, and too many ended by infrastructure.
 
-What fails silently leaves nothing to grade. Where an arm's sessions all at once cannot be graded, or end by
-infrastructure far more often than those of other arms, what is missing may speak against the arm.
+Sessions that fail silently leave nothing to grade. If all of an arm's sessions suddenly can't be graded, or if
+infrastructure ends them far more often than those of other arms, the missing grades may have been bad ones.
 """
 
 import math
@@ -12,16 +12,16 @@ from enum import StrEnum
 from itertools import accumulate
 
 LEVEL = 0.001
-# What was found stays found until its chance is this many times the limit, so that it does not come and go.
+# For an arm with an open alarm the limit is this many times higher, so that the alarm does not come and go.
 STAYING = 10
-# As many sessions of other arms weigh as much as an arm's own in what is usual for it.
+# How many own sessions the other arms' rate counts as, in an arm's usual rate.
 SHRINKAGE = 20
-# What is usual is never taken for more, so that an arm that was never graded is found as well.
+# The highest usual rate, so that an arm that was never graded is found as well.
 MOST_USUAL = 0.5
 
 
 class SessionEnding(StrEnum):
-    """What came of a session. The last two say nothing of how good it was."""
+    """How a session ended. The last two don't show how good it was."""
 
     GRADED = "graded"
     UNSCORED = "unscored"
@@ -30,7 +30,7 @@ class SessionEnding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedSession:
-    """A session by its key, the arm that ran in it, and what came of it."""
+    """A session's key, the arm that ran in it, and how it ended."""
 
     key: int
     arm: str
@@ -43,10 +43,10 @@ class ObservedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streak:
-    """A run of `sessions` without a grade, of one `arm` or, where that is None, of several.
+    """A run of `sessions` without a grade, of one `arm` or, if that is None, of several.
 
-    `usual` is the share in (0, .5] that it is measured by, `others` that of the other arms in [0, 1] (None for a run of
-    several arms).
+    `usual` is the usual share of such sessions, in (0, .5], `others` that of the other arms, in [0, 1] (None for a run
+    of several arms).
     """
 
     arm: str | None
@@ -56,7 +56,7 @@ class Streak:
 
     @property
     def chance(self) -> float:
-        """That sessions which go on from any graded one are as many without a grade: usual^length."""
+        """The probability that a graded session is followed by as many without a grade: usual^length."""
         return self.usual ** len(self.sessions)
 
 
@@ -76,34 +76,34 @@ class Excess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreakReport:
-    """What is too much for chance. A session of a streak of several arms is in nothing else."""
+    """What is too frequent for chance. A session in a streak of several arms is in nothing else."""
 
     streaks: tuple[Streak, ...]
     excesses: tuple[Excess, ...]
 
 
-def find(sessions: Sequence[ObservedSession], known: Collection[str | None] = ()) -> StreakReport:
-    """What is too much for chance in these sessions of one bandit, in order of time.
+def find(sessions: Sequence[ObservedSession], open_alarms: Collection[str | None] = ()) -> StreakReport:
+    """What is too frequent for chance in these sessions of one bandit, in order of time.
 
-    `known`: the arms of which something was found before, None for several at once.
+    `open_alarms`: the arms with an open alarm; None for several at once.
     """
 
     def level(arm: str | None) -> float:
-        return LEVEL * STAYING if arm in known else LEVEL
+        return LEVEL * STAYING if arm in open_alarms else LEVEL
 
-    outages = _of_several(sessions, level(None))
-    taken = {each.key for streak in outages for each in streak.sessions}
-    rest = [each for each in sessions if each.key not in taken]
+    outages = _streaks_of_several_arms(sessions, level(None))
+    in_outage = {each.key for streak in outages for each in streak.sessions}
+    rest = [each for each in sessions if each.key not in in_outage]
     arms = sorted({each.arm for each in rest})
-    # Any of the arms may have it by chance.
-    streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm) / len(arms))]
+    # The level is divided by the number of comparisons.
+    streaks = [streak for arm in arms for streak in _streaks_of_arm(arm, rest, level(arm) / len(arms))]
     excesses = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
     return StreakReport(streaks=(*outages, *streaks), excesses=tuple(each for each in excesses if each is not None))
 
 
-def _of_several(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
-    """Runs over all arms that are too long, and would be without the arm that has most of them."""
-    missing = _so_far(sessions)
+def _streaks_of_several_arms(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
+    """Runs over all arms that are too long, even without the arm with most of their sessions."""
+    missing = _missing_before(sessions)
     tries = len(sessions) - missing[-1] + 1
     streaks = []
     for start, run in _runs(sessions):
@@ -115,11 +115,11 @@ def _of_several(sessions: Sequence[ObservedSession], level: float) -> list[Strea
     return streaks
 
 
-def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
-    """Runs of the arm that are too long at the rate of the other arms until their end and its own before them."""
+def _streaks_of_arm(arm: str, sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
+    """Runs of the arm that are too long given the other arms' rate until their end and its own before them."""
     own = [each for each in sessions if each.arm == arm]
     at = {each.key: place for place, each in enumerate(sessions, start=1)}
-    missing, own_missing = _so_far(sessions), _so_far(own)
+    missing, own_missing = _missing_before(sessions), _missing_before(own)
     tries = len(own) - own_missing[-1] + 1
     streaks = []
     for start, run in _runs(own):
@@ -135,14 +135,14 @@ def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list
 def _is_rare(streak: Streak, tries: int, level: float) -> bool:
     """Whether no such run is to be expected after any of `tries` graded sessions: 1 − (1 − chance)^tries < level.
 
-    A run may begin after each of them. At .001 for each alone, a site of fifty sessions a day where all is well would
-    have one every two months.
+    A run may begin after each of them. With .001 for each alone, a healthy site with fifty sessions a day would have a
+    false alarm every two months.
     """
     return -math.expm1(tries * math.log1p(-streak.chance)) < level
 
 
 def ln_choose(n: int, k: int) -> float:
-    """The logarithm of in how many ways k of n can be chosen."""
+    """The logarithm of the binomial coefficient n over k."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
@@ -166,7 +166,7 @@ def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Exce
 
 
 def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[ObservedSession, ...]]]:
-    """The longest runs without a grade, each with the place where it begins."""
+    """The longest runs without a grade, each with the index of its first session."""
     runs: list[tuple[int, tuple[ObservedSession, ...]]] = []
     start = 0
     for place in range(len(sessions) + 1):
@@ -177,11 +177,11 @@ def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[Observed
     return runs
 
 
-def _so_far(sessions: Iterable[ObservedSession]) -> list[int]:
-    """How many of the first 0, 1, 2, … sessions are without a grade."""
+def _missing_before(sessions: Iterable[ObservedSession]) -> list[int]:
+    """How many of the first 0, 1, 2, … sessions have no grade."""
     return list(accumulate((each.is_missing for each in sessions), initial=0))
 
 
 def _share(missing: int, n: int) -> float:
-    """The share without a grade, in (0, 1): of none it is a half."""
+    """The estimated share without a grade, in (0, 1); a half if there are no sessions."""
     return (missing + 1) / (n + 2)

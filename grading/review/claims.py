@@ -10,9 +10,10 @@ otherwise an agent that uploads many sessions that look wrong would take all of 
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Case, Count, F, IntegerField, Q, Value, When, Window
+from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When, Window
 from django.db.models.functions import Greatest, RowNumber
 from django.utils import timezone
 
@@ -76,9 +77,9 @@ def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) ->
     items = waiting(reviewer, filters).filter(offered_to(reviewer))
     while True:
         now = timezone.now()
-        free = items.filter(unheld(now)).values_list("pk", flat=True)
-        by_impact = _by_impact(free, now)[:TRIED_AT_ONCE]
-        turns = free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
+        free = items.filter(unheld(now))
+        by_impact = _by_impact(free, now).values_list("pk", flat=True)[:TRIED_AT_ONCE]
+        turns = free.filter(AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:TRIED_AT_ONCE]
         order = _order(list(by_impact), list(turns), _last_places(reviewer, now), filters)
         for pk, place in order:
             if take(ReviewItem(pk=pk), reviewer, claim, place=place):
@@ -121,7 +122,7 @@ def unheld(now: dt.datetime) -> Q:
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
 
 
-def _by_impact(items: ReviewItemQuerySet, now: dt.datetime, *first: str) -> ReviewItemQuerySet:
+def _by_impact(items: QuerySet[ReviewItem], now: dt.datetime, *first: str) -> QuerySet[Any]:
     """Items by impact, with the day's first places shared among the agents. The annotations `first` come before all."""
     today = ReviewAnswer.objects.effective().filter(yours(), place=Place.IMPACT, created_at__gte=start_of_day(now))
     counted = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))

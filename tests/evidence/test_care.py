@@ -94,7 +94,7 @@ def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
     monitoring.watch()
     alarm = Alarm.objects.get(rule="A48")
     assert row.sha256[:12] in alarm.detail
-    assert monitoring.RULES["A48"].sessions("", NOON) == [row.session_id]
+    assert monitoring.RULES["A48"].sessions("", NOON) == (row.session_id,)
     store.store(io.BytesIO(BYTES))
     care.recheck_damaged()
     monitoring.watch(alarm.opened_at + dt.timedelta(minutes=2))

@@ -26,7 +26,7 @@ class Watch:
             self.look()
 
     def look(self):
-        self.seen.look(self.counts, self.now, WALL + self.now + self.ahead)
+        self.seen.observe(self.counts, self.now, WALL + self.now + self.ahead)
 
     def silent(self):
         return [part for part in Component if self.seen.life(part) is Life.SILENT]
@@ -90,5 +90,5 @@ def test_a_counter_that_was_put_back_has_moved_all_the_same(watch):
 def test_a_part_that_never_began_stands_still_too(watch):
     for _ in range(40):
         watch.now += EVERY / 2
-        watch.seen.look({}, watch.now, WALL + watch.now)
+        watch.seen.observe({}, watch.now, WALL + watch.now)
     assert watch.silent() == list(Component)

@@ -81,13 +81,13 @@ def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_ev
     client.force_login(rita)
     judged(site, 0.7)
     for number in range(20):
-        monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
+        monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
         assert f"{number} of 20 blind grades" in alarms("A30")[0]
         if number in {0, 19}:
             for path in PAGES:
                 assert f"uncalibrated: {number} of 20 blind grades" in client.get(path).content.decode(), path
         site.on(judged(site, 0.7)).answered_blind(rita, 0.6)
-    monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
+    monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
     assert alarms("A30") == []
     for path in PAGES:
         assert 'class="uncalibrated"' not in client.get(path).content.decode(), path
@@ -103,7 +103,7 @@ def test_i147_another_model_route_rubric_or_digest_is_another_grader_and_starts_
         with site.rolled_back():
             judged(site, 0.7, **change)
             assert "uncalibrated: 0 of 20 blind grades" in client.get("/").content.decode(), change
-            monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
+            monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
             assert len(alarms("A30")) == 1, change
 
 

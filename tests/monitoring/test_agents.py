@@ -57,8 +57,8 @@ def test_who_drops_one_arm_is_named_with_it(number):
     made = decided(dice, lambda arm: arm != "news", 60)
     found = picking(made)
     assert is_told(made)
-    assert (found.arm, found.kept) == ("news", False)
-    assert found.seen == found.n > 2 * found.expected
+    assert (found.arm, found.is_of_used) == ("news", False)
+    assert found.count == found.n > 2 * found.expected
 
 
 def test_who_keeps_the_least_likely_arm_alone_is_named_after_its_fifth():
@@ -67,7 +67,7 @@ def test_who_keeps_the_least_likely_arm_alone_is_named_after_its_fifth():
     dropped = [DrawnDecision(arm="code", odds=odds, used=False)] * 120
     assert is_told(kept + dropped)
     found = picking(kept + dropped)
-    assert (found.arm, found.kept, found.seen) == ("infra", True, 5)
+    assert (found.arm, found.is_of_used, found.count) == ("infra", True, 5)
 
 
 def test_what_was_no_draw_says_nothing():

@@ -15,7 +15,7 @@ from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Rubric, Rul
 from grading.models.judging import Purpose
 from grading.models.review import Answer
 from grading.monitoring import attending
-from grading.monitoring.alarms import keep
+from grading.monitoring.alarms import run_rules
 from grading.monitoring.judges import about_quota
 from grading.monitoring.rule import Finding
 from grading.review import answers
@@ -421,16 +421,16 @@ def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site)
 def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(site, add_rule):
     finder, rita = Finder("one"), site.person("rita", "reviewer")
     rule = add_rule(finder)
-    keep([rule], timezone.now())
+    run_rules([rule], timezone.now())
     assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
     finder.about = ("one", "two")
-    keep([rule], timezone.now())
+    run_rules([rule], timezone.now())
     assert set(monitoring.open_alarms().values_list("about", "acknowledged_by__username")) == {
         ("one", "rita"),
         ("two", None),
     }
     finder.about = ("two",)
-    keep([rule], timezone.now())
+    run_rules([rule], timezone.now())
     assert monitoring.open_alarms().get().about == "two"
 
 
@@ -439,8 +439,8 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, 
     monitoring.watch_at_night()
     seen = Liveness(every=5)
     for moment in range(100):
-        seen.look({}, moment, moment)
-    attending.look(seen)
+        seen.observe({}, moment, moment)
+    attending.update_attended_alarms(seen)
     client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/alarms/"))
     for rule in monitoring.RULES.values():

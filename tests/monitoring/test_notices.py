@@ -17,7 +17,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.models import Alarm, Notice
 from grading.monitoring import notices
-from grading.monitoring.alarms import keep
+from grading.monitoring.alarms import run_rules
 from grading.monitoring.notices import deadman
 from grading.monitoring.rule import Finding, Rule, Severity
 from gradingsite import settings as site_settings
@@ -67,7 +67,7 @@ def later(**by):
 
 
 def test_nobody_is_told_where_no_channel_is_configured():
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert Alarm.objects.count() == 1
     assert not Notice.objects.exists()
 
@@ -75,23 +75,23 @@ def test_nobody_is_told_where_no_channel_is_configured():
 def test_an_alarm_is_told_once_a_channel_however_often_it_is_found_again(mail, web):
     rule = found("m")
     for _ in range(3):
-        keep([rule], NOW())
+        run_rules([rule], NOW())
     assert sorted(Notice.objects.values_list("channel", "about")) == [("email", "opened"), ("webhook", "opened")]
 
 
 def test_the_news_and_the_alarm_are_one_transaction(web):
     with pytest.raises(Exception, match="no-such-page"), transaction.atomic():
-        keep([found("m", page="admin:no-such-page")], NOW())
+        run_rules([found("m", page="admin:no-such-page")], NOW())
     assert not Alarm.objects.exists()
 
 
 def test_its_end_is_told_once_and_only_to_whoever_heard_of_it(web, settings):
     rule = found("one")
-    keep([rule], NOW())
+    run_rules([rule], NOW())
     settings.NOTIFY_EMAIL = ["late@example.test"]
     rule = found()
     for _ in range(2):
-        keep([rule], NOW())
+        run_rules([rule], NOW())
     assert list(Notice.objects.order_by("pk").values_list("channel", "about")) == [
         ("webhook", "opened"),
         ("webhook", "resolved"),
@@ -102,10 +102,10 @@ def test_its_end_is_told_once_and_only_to_whoever_heard_of_it(web, settings):
 
 def test_advisories_are_not_told_except_of_a_queue_that_waits(site, web):
     rita = site.person("rita", "reviewer")
-    keep([advised("m")], NOW())
+    run_rules([advised("m")], NOW())
     assert not Notice.objects.exists()
     waiting(site, hours=49)
-    keep([monitoring.RULES["A31"]], NOW())
+    run_rules([monitoring.RULES["A31"]], NOW())
     said = json.loads(Notice.objects.get().body)
     assert said["rule"] == "A31"
     assert said["link"] == "https://grades.example.test/review/"
@@ -116,10 +116,10 @@ def test_advisories_are_not_told_except_of_a_queue_that_waits(site, web):
 
 def test_an_operator_may_choose_the_rules(web, settings):
     settings.NOTIFY_RULES = ["A27"]
-    keep([found("m"), advised("m")], NOW())
+    run_rules([found("m"), advised("m")], NOW())
     assert json.loads(Notice.objects.get().body)["rule"] == "A27"
     settings.NOTIFY_RULES = ["A28", "unheard-of"]  # A28 is part of A2 now
-    keep([found("another")], NOW())
+    run_rules([found("another")], NOW())
     assert Notice.objects.filter(body__contains='"rule": "A2"').count() == 1
     (error,) = [said for said in run_checks() if said.id == "grading.E002"]
     assert error.msg == "NOTIFY_RULES names unheard-of; expected ids of rules"
@@ -138,7 +138,7 @@ def test_a_webhook_is_http_and_a_wrong_one_is_not_repeated(monkeypatch):
 
 def test_an_email_says_what_was_found_what_to_do_and_where(mail, settings):
     settings.SITE_URL = "https://grades.example.test/"
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert notices.send_due() == 1
     (text,) = mail.messages
     head, _, body = text.partition("\n\n")
@@ -152,7 +152,7 @@ def test_an_email_says_what_was_found_what_to_do_and_where(mail, settings):
 
 
 def test_a_webhook_gets_signed_json(web):
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert notices.send_due() == 1
     ((path, headers, body),) = web.posts
     assert path == "/hooks/t0ken"
@@ -168,7 +168,7 @@ def test_a_webhook_gets_signed_json(web):
 
 
 def test_a_chat_that_gets_the_text_calls_nobody_and_links_nowhere_else(web):
-    keep([found("<!channel> @all <https://bad.example|the quota page> a&b")], NOW())
+    run_rules([found("<!channel> @all <https://bad.example|the quota page> a&b")], NOW())
     assert notices.send_due() == 1
     text = json.loads(web.posts[0][2])["text"]
     assert "&lt;!channel&gt; @\u200ball &lt;https://bad.example|the quota page&gt; a&amp;b" in text
@@ -177,7 +177,7 @@ def test_a_chat_that_gets_the_text_calls_nobody_and_links_nowhere_else(web):
 
 def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
     web.statuses = [503, 429, 500]
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert notices.send_due(rng=Random(1)) == 0
     row = Notice.objects.get()
     assert (row.state, row.attempts) == ("queued", 1)
@@ -197,7 +197,7 @@ def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
 @pytest.mark.parametrize("status", [400, 401, 404, 410])
 def test_what_is_refused_is_given_up_at_once_and_says_why(web, status):
     web.statuses = [status]
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     notices.send_due()
     row = Notice.objects.get()
     assert (row.state, row.last_error) == ("failed", f"127.0.0.1 answered {status}; expected 2xx")
@@ -208,7 +208,7 @@ def test_no_redirect_is_followed(web, status):
     web.statuses = [status]
     with serving(WebServer()) as other:
         web.location = other.url
-        keep([found("m")], NOW())
+        run_rules([found("m")], NOW())
         notices.send_due()
         assert other.posts == []
     row = Notice.objects.get()
@@ -219,14 +219,14 @@ def test_no_redirect_is_followed(web, status):
 
 def test_news_waits_for_no_clock_that_was_wrong(web):
     with time_machine.travel(NOW() + dt.timedelta(minutes=20)):
-        keep([found("m")], NOW())
+        run_rules([found("m")], NOW())
     assert notices.send_due() == 1
 
 
 def test_a_server_that_is_away_is_tried_twelve_times_and_then_given_up(web, settings):
     web.shutdown()
     web.socket.close()
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     for attempt in range(1, 13):
         assert Notice.objects.get().state == "queued", attempt
         notices.send_due()
@@ -250,14 +250,14 @@ def test_a_server_that_is_away_is_tried_twelve_times_and_then_given_up(web, sett
 )
 def test_a_mail_server_says_whether_it_is_worth_another_try(mail, answers, state, said):
     mail.answers = answers
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert notices.send_due() == 0
     row = Notice.objects.get()
     assert (row.state, said in row.last_error) == (state, True)
 
 
 def test_a_channel_that_was_taken_away_is_given_up(mail, settings):
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     settings.NOTIFY_EMAIL = []
     notices.send_due()
     assert "NOTIFY_EMAIL" in Notice.objects.get(state="failed").last_error
@@ -265,14 +265,14 @@ def test_a_channel_that_was_taken_away_is_given_up(mail, settings):
 
 def test_a_fault_of_ours_is_on_the_row_and_stops_no_other(mail, web, settings):
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     assert notices.send_due() == 1
     assert "ValueError" in Notice.objects.get(channel="email", state="queued").last_error
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_senders_send_one_message_once(web):
-    keep([found(*[f"m{number}" for number in range(10)])], NOW())
+    run_rules([found(*[f"m{number}" for number in range(10)])], NOW())
     together = threading.Barrier(3)
 
     def send():
@@ -291,14 +291,14 @@ def test_two_senders_send_one_message_once(web):
 
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_sent_inside_a_transaction(web):
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     with pytest.raises(RuntimeError), transaction.atomic():
         notices.send_due()
     assert web.posts == []
 
 
 def test_a_sender_that_died_is_followed_by_another(web):
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     Notice.objects.update(attempts=1, next_attempt_at=NOW() + dt.timedelta(minutes=10))
     assert notices.send_due() == 0
     with later(minutes=11):
@@ -333,15 +333,15 @@ def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
     """I124, the data knew and nobody was told: alarm (A32). A notice that was given up is told on the pages."""
     rule = monitoring.RULES["A32"]
     web.statuses = [404]
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     notices.send_due()
-    keep([rule], NOW())
+    run_rules([rule], NOW())
     alarm = Alarm.objects.get(rule="A32")
     assert "did not arrive by webhook" in alarm.detail
     assert Notice.objects.count() == 1
-    keep([found("m", "n")], NOW())
+    run_rules([found("m", "n")], NOW())
     notices.send_due()
-    keep([rule], NOW())
+    run_rules([rule], NOW())
     alarm.refresh_from_db()
     assert alarm.resolved_at is not None
 
@@ -361,7 +361,7 @@ def test_an_operator_sends_a_test_and_sees_what_became_of_it(site, mail, web, cl
 
 
 def test_the_page_names_the_channels_and_gives_no_secret_away(site, mail, web, client):
-    keep([found("m")], NOW())
+    run_rules([found("m")], NOW())
     notices.send_due()
     client.force_login(site.person("olga", "operator"))
     for path in ("/settings/", "/settings/notices/"):

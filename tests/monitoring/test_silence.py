@@ -14,7 +14,7 @@ from bandit import arms
 from bandit.models import Arm
 from grading import monitoring, review
 from grading.models import Alarm, Session, Settlement
-from grading.monitoring.watch import keep
+from grading.monitoring.alarms import run_rules
 from grading.reward import state
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts.page import flat
@@ -78,7 +78,7 @@ def silent(site, arm, n, *, since=1 * DAY, **fields):
 
 def look():
     """What the rule's alarms say now, without all the other rules."""
-    keep([monitoring.RULES["A14"]], timezone.now())
+    run_rules([monitoring.RULES["A14"]], timezone.now())
     return told()
 
 

@@ -125,7 +125,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, 
     assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     compared(site, rita, 0.1)
     assert calibration.in_use().is_calibrated
-    monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
+    monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
     client.force_login(rita)
     assert "uncalibrated" not in flat(client.get("/quota/"))

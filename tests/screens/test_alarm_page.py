@@ -78,7 +78,7 @@ def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found
     told = reach.load_reach(read(found), now)
     held = posterior_of("category", now)
     assert (told.bandit, told.arm, told.rewards) == ("category", "code", 5)
-    without, as_it_is, in_full = told.beliefs
+    without, as_it_is, in_full = told.outlooks
     assert without.mean == pytest.approx(before.arms["code"].mean, abs=1e-9)
     assert as_it_is.mean == held.arms["code"].mean
     assert without.mean < as_it_is.mean <= in_full.mean

@@ -83,9 +83,9 @@ def test_an_outage_has_its_length_on_the_timeline():
     start = end - dt.timedelta(days=14)
     half = start + dt.timedelta(days=7)
     spans = [
-        charts.Span(since=start, until=half, css="f-open", words="open"),
-        charts.Span(since=half, until=half + dt.timedelta(days=3.5), css="f-exhausted", words="out"),
-        charts.Span(since=half + dt.timedelta(days=3.5), until=end + dt.timedelta(days=9), css="", words="until then"),
+        charts.Span(since=start, until=half, css="f-open", label="open"),
+        charts.Span(since=half, until=half + dt.timedelta(days=3.5), css="f-exhausted", label="out"),
+        charts.Span(since=half + dt.timedelta(days=3.5), until=end + dt.timedelta(days=9), css="", label="until then"),
     ]
     svg = charts.timeline(spans, start, end)
     widths = {rect.get("class"): rect.get("width") for rect in parsed(svg).iter("rect")}
@@ -100,7 +100,7 @@ def test_a_gauge_never_leaves_its_track_and_outlines_what_is_kept(used, limit, w
 
 
 def test_what_is_only_expected_is_hatched_above_what_is_known():
-    bars = [charts.DayCost(day=day, known=1.0, expected=0.5 * (day == DAY), words=f"{day}") for day in DAYS]
+    bars = [charts.DayCost(day=day, reported=1.0, expected=0.5 * (day == DAY), label=f"{day}") for day in DAYS]
     rects = list(parsed(charts.costs(bars)).iter("rect"))
     assert [rect.get("class") for rect in rects] == ["f-ink", "f-ink", "hatched"]
     assert float(rects[2].get("y")) + float(rects[2].get("height")) == pytest.approx(float(rects[1].get("y")))
@@ -109,7 +109,7 @@ def test_what_is_only_expected_is_hatched_above_what_is_known():
 
 @pytest.mark.parametrize("money", [0, 1e-6, 0.046, 1.99, 12_345])
 def test_any_cost_stays_inside_the_picture(money):
-    bars = [charts.DayCost(day=DAY, known=money, expected=money / 10, words="")]
+    bars = [charts.DayCost(day=DAY, reported=money, expected=money / 10, label="")]
     assert all(float(rect.get("y")) >= 0 for rect in parsed(charts.costs(bars)).iter("rect"))
 
 
@@ -117,7 +117,7 @@ def test_the_backlog_draws_what_was_as_an_area_and_what_is_forecast_dashed():
     now = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
     past = [(now - dt.timedelta(hours=6), 0.0), (now, 23.0)]
     future = [(now, 23.0), (now + dt.timedelta(hours=5), 36.0)]
-    svg = charts.backlog(past, future, [charts.Note(at=now, waiting=23, words="23 now", css="ink")])
+    svg = charts.backlog(past, future, [charts.Note(at=now, waiting=23, label="23 now", css="ink")])
     assert [path.get("class") for path in parsed(svg).iter("path")] == ["queue", "queue-line", "queue-forecast"]
     assert "Backlog: 23 now" in parsed(svg).get("aria-label")
     texts = [text.text for text in parsed(svg).iter("text")]
@@ -142,7 +142,7 @@ def at(day: int, hour: int = 0) -> dt.datetime:
 
 def test_an_outage_is_red_on_its_hours_above_its_days_bar():
     bars = [charts.Bar(day=day, source="judge", final=True, count=10) for day in FORTNIGHT]
-    out = charts.OutageSpan(since=at(-1, 6), until=at(-1, 18), words="quota exhausted for 12 h")
+    out = charts.OutageSpan(since=at(-1, 6), until=at(-1, 18), label="quota exhausted for 12 h")
     svg = parsed(charts.by_day(bars, FORTNIGHT, [out]))
     boxes = {rect.get("class"): rect for rect in svg.iter("rect")}
     bar, red = boxes["f-judge"], boxes["f-alarm"]
@@ -153,7 +153,7 @@ def test_an_outage_is_red_on_its_hours_above_its_days_bar():
 
 
 def test_an_outage_over_several_days_marks_each_and_is_named_once():
-    out = charts.OutageSpan(since=at(-3, 12), until=at(-1, 1), words="judge overloaded")
+    out = charts.OutageSpan(since=at(-3, 12), until=at(-1, 1), label="judge overloaded")
     svg = parsed(charts.by_day([], FORTNIGHT, [out]))
     assert [rect.get("class") for rect in svg.iter("rect")].count("f-alarm") == 3
     assert [each.text for each in svg.iter("text")].count("judge overloaded") == 1
@@ -162,7 +162,7 @@ def test_an_outage_over_several_days_marks_each_and_is_named_once():
 def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
     bars = [charts.Bar(day=day, source="judge", final=True, count=10 + 5 * n) for n, day in enumerate(FORTNIGHT)]
     outages = [
-        charts.OutageSpan(since=at(-n, 6), until=at(-n, 9), words=f"outage {n}, since judged") for n in (3, 2, 1)
+        charts.OutageSpan(since=at(-n, 6), until=at(-n, 9), label=f"outage {n}, since judged") for n in (3, 2, 1)
     ]
     svg = parsed(charts.by_day(bars, FORTNIGHT, outages))
     tops = [float(rect.get("y")) for rect in svg.iter("rect") if rect.get("class") == "f-judge"]
@@ -173,7 +173,7 @@ def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
 
 def test_an_outage_before_the_first_day_is_not_drawn():
     early = dt.datetime.combine(FORTNIGHT[0] - dt.timedelta(days=3), dt.time(), tzinfo=dt.UTC)
-    assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.OutageSpan(since=early, until=early, words="x")])
+    assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.OutageSpan(since=early, until=early, label="x")])
 
 
 # --- differences around 0

@@ -12,8 +12,8 @@ from django.utils import timezone
 from grading.models import Alarm, AuditEvent, Notice, NoticeChannel
 from grading.models.notices import PURPOSE, Mail, Webhook
 from grading.monitoring import notices
-from grading.monitoring.alarms import keep
-from grading.monitoring.notices import guarded
+from grading.monitoring.alarms import run_rules
+from grading.monitoring.notices import webhook
 from grading.monitoring.operation import notices_fail
 from grading.monitoring.rule import Finding, Rule
 from gradingsite.sealing import seal, unseal
@@ -88,9 +88,9 @@ def test_a_webhook_is_added_tested_and_told_of_alarms(olga, web):
     saved, tested = told(add_webhook(olga, web.url, secret=SECRET, then="test"))
     assert saved == ("success", "Saved the webhook “on call”: 127.0.0.1, signed.")
     assert tested == ("success", "The test by webhook “on call” was sent.")
-    keep([judge_out("judge")], NOW())
+    run_rules([judge_out("judge")], NOW())
     assert notices.send_due() == 1
-    keep([judge_out()], NOW())
+    run_rules([judge_out()], NOW())
     assert notices.send_due() == 1
     said = [json.loads(body) for _path, _headers, body in web.posts]
     assert [each["about"] for each in said] == ["test", "opened", "resolved"]
@@ -166,14 +166,14 @@ def test_a_test_says_whether_it_was_refused_or_found_nobody(olga, web):
 
 def test_a_paused_channel_is_sent_nothing_and_goes_on_when_resumed(olga, web):
     add_webhook(olga, web.url)
-    keep([judge_out("before")], NOW())
+    run_rules([judge_out("before")], NOW())
     do(olga, "pause")
     assert "Paused" in flat(olga.get(PAGE))
-    keep([judge_out("before", "meanwhile")], NOW())
+    run_rules([judge_out("before", "meanwhile")], NOW())
     notices.send_due()
     assert (web.posts, Notice.objects.get().last_error) == ([], "the channel was paused")
     do(olga, "resume")
-    keep([judge_out("before", "meanwhile", "after")], NOW())
+    run_rules([judge_out("before", "meanwhile", "after")], NOW())
     assert notices.send_due() == 1
     assert audited()[1:] == ["paused the webhook “on call”", "resumed the webhook “on call”"]
 
@@ -188,7 +188,7 @@ def test_a_removed_channel_forgets_its_address_and_keeps_what_it_sent(olga, web)
     assert "No channel yet" in html
     assert "[gradingsite] A test" in html
     assert olga.get(f"{PAGE}{row.pk}/").status_code == 404
-    keep([judge_out("judge")], NOW())
+    run_rules([judge_out("judge")], NOW())
     assert Notice.objects.filter(about="opened").count() == 0
 
 
@@ -196,7 +196,7 @@ def test_several_channels_are_each_told_once_and_each_of_the_end(olga, web):
     for name in ("first", "second"):
         add_webhook(olga, f"{web.url}/{name}", name=name)
     for about in (("judge",), ("judge",), ()):
-        keep([judge_out(*about)], NOW())
+        run_rules([judge_out(*about)], NOW())
     assert notices.send_due() == 4
     assert sorted(path.rpartition("/")[2] for path, _headers, _body in web.posts) == ["first"] * 2 + ["second"] * 2
 
@@ -204,10 +204,10 @@ def test_several_channels_are_each_told_once_and_each_of_the_end(olga, web):
 def test_a_channel_that_gave_up_is_an_advisory_until_it_is_removed(olga, web):
     web.statuses = [404]
     add_webhook(olga, web.url, then="test")
-    keep([notices_fail], NOW())
+    run_rules([notices_fail], NOW())
     assert "did not arrive by webhook “on call”" in Alarm.objects.get(rule="A32").detail
     do(olga, "remove")
-    keep([notices_fail], NOW())
+    run_rules([notices_fail], NOW())
     assert Alarm.objects.get(rule="A32").resolved_at is not None
 
 
@@ -219,18 +219,18 @@ def test_a_channel_that_gave_up_is_an_advisory_until_it_is_removed(olga, web):
     ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200", "224.0.0.1"],
 )
 def test_addresses_that_no_webhook_has_are_never_called(address):
-    with pytest.raises(guarded.ForbiddenAddress):
-        guarded.check(address)
+    with pytest.raises(webhook.ForbiddenAddress):
+        webhook.check_address(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.0.9", "::1", "93.184.216.34", "2001:db8::1"])
 def test_a_network_of_one_s_own_may_be_called(address):
-    guarded.check(address)
+    webhook.check_address(address)
 
 
 def test_the_address_is_looked_at_after_connecting_whatever_its_name_led_to_before(olga, web, monkeypatch):
     add_webhook(olga, web.url.replace("127.0.0.1", "localhost"))
-    monkeypatch.setattr(guarded, "METADATA", frozenset({guarded.ip_address("127.0.0.1")}))
+    monkeypatch.setattr(webhook, "METADATA", frozenset({webhook.ip_address("127.0.0.1")}))
     ((_level, words),) = told(do(olga, "test"))
     assert "localhost was not called: 127.0.0.1 is an address that notices are never sent to" in words
     assert web.posts == []
@@ -327,7 +327,7 @@ def test_what_the_environment_names_too_is_told_once_and_by_it(olga, web, post, 
     assert 'from the environment: <code class="mono">NOTIFY_WEBHOOK</code>' in html
     assert "NOTIFY_WEBHOOK names the same, and wins" in html
     assert "NOTIFY_EMAIL names the same, and wins" in html
-    keep([judge_out("judge")], NOW())
+    run_rules([judge_out("judge")], NOW())
     assert notices.send_due() == 2
     assert (len(web.posts), len(post.messages)) == (1, 1)
     assert "X-Gradingsite-Signature" not in web.posts[0][1]

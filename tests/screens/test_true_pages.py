@@ -5,8 +5,9 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import judging, review
+from grading import review
 from grading.agent import samples
+from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
 from grading.models import JudgeJob, Session
 from grading.models.review import Answer
@@ -55,7 +56,7 @@ def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, sim
     true(operator, judge="none")
     # Nothing old is judged until a person chooses, and the site says what it would cost.
     settings.ANTHROPIC_API_KEY = key
-    judging.sweep()
+    sweeper.sweep()
     assert not JudgeJob.objects.open().exists()
     sim.mode = Mode.AUTH
     operator.post("/settings/judge/", {"do": "test"})
@@ -67,18 +68,18 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     for number in range(4):
         sim.script({"score": 0.6 + number / 20})
         worked(site, f"early-{number}", days=number)
-    judging.pump()
+    worker.pump()
     sim.mode = Mode.USAGE_LIMITS
     late = [worked(site, f"late-{number}") for number in range(3)]
     worked(site, "news-1", category="news")
-    judging.pump()
+    worker.pump()
     watch()
     true(operator, judge="away")
     assert "Judge out" in flat(operator.get("/"))
     sim.mode = Mode.VERDICT
     quota.probe_now()
     for _ in late:
-        judging.pump()
+        worker.pump()
     watch()
     true(operator, judge="open")
 
@@ -87,11 +88,11 @@ def test_a_key_that_was_removed(site, operator, sim, settings):
     for number in range(4):
         sim.script({"score": 0.6 + number / 20})
         worked(site, f"early-{number}", days=number)
-    judging.pump()
+    worker.pump()
     for number in range(3):
         worked(site, f"late-{number}")
     settings.ANTHROPIC_API_KEY = ""
-    judging.sweep()
+    sweeper.sweep()
     true(operator, judge="none")
 
 
@@ -106,8 +107,8 @@ def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_
         operator.post(f"/story/{step.name}/")
 
         def is_done(number=number) -> bool:
-            judging.sweep()
-            judging.pump()
+            sweeper.sweep()
+            worker.pump()
             return operator.get("/story/").context["steps"][number].state == "done"
 
         wait_for(is_done, 300)

@@ -1,4 +1,4 @@
-"""Sending what people are told outside the site. The rows are written by `monitoring.outbox`, with their cause."""
+"""Sends notices by e-mail and webhook. `monitoring.outbox` queues them, in the transaction of their cause."""
 
 from grading.monitoring.notices.sending import DeliveryRefused, Unreachable, deliver, send_due
 

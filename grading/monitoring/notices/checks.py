@@ -1,4 +1,4 @@
-"""A rule that nobody knows would never be told of: said at the start."""
+"""Reports unknown rules in NOTIFY_RULES at the start."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from grading.monitoring.rule import MERGED_INTO
 
 @register()
 def notified_rules(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
-    """NOTIFY_RULES names rules that there are."""
+    """An error if NOTIFY_RULES names a rule that doesn't exist."""
     unknown = [name for name in settings.NOTIFY_RULES if name not in RULES and name not in MERGED_INTO]
     message = f"NOTIFY_RULES names {', '.join(unknown)}; expected ids of rules"
     return [Error(message, hint="Use some of " + ", ".join(RULES), id="grading.E002")] if unknown else []

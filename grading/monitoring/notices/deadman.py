@@ -1,7 +1,7 @@
-"""A dead man's switch: an address outside is called while all is well, and whoever listens there tells of its silence.
+"""A dead man's switch: an external address is called while all is well, and raises an alarm when the calls stop.
 
-The call is a periodic job, so that it stands for the scheduler, the broker, a worker and a database that can be written
-to; for the web server and the other jobs it goes by the alarms.
+The call is a periodic job, so it shows that scheduler, broker, a worker and the database work; the web server and the
+other jobs are checked by their alarms.
 """
 
 import logging
@@ -20,15 +20,15 @@ logger = logging.getLogger(__name__)
 
 
 def call() -> bool:
-    """Call DEADMAN_URL, if it is set and every program does its work; whether the call arrived."""
-    stands_still = Alarm.objects.filter(rule__in=[program_stopped.id, missed_turns.id], resolved_at=None)
-    if not settings.DEADMAN_URL or stands_still.exists():
+    """Call DEADMAN_URL, if it is set and every program works; whether the call arrived."""
+    failures = Alarm.objects.filter(rule__in=[program_stopped.id, missed_turns.id], resolved_at=None)
+    if not settings.DEADMAN_URL or failures.exists():
         return False
     request = Request(settings.DEADMAN_URL, headers={"User-Agent": "gradingsite"})  # noqa: S310 - http(s) only
     try:
         with opener.open(request, timeout=settings.NOTIFY_TIMEOUT):
             return True
     except (URLError, HTTPException, OSError) as error:
-        host = urlsplit(settings.DEADMAN_URL).hostname  # the rest may hold a secret
+        host = urlsplit(settings.DEADMAN_URL).hostname  # the rest may contain a secret
         logger.warning("%s could not be told that the site works: %s", host, getattr(error, "reason", error))
         return False

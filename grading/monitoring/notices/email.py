@@ -13,7 +13,7 @@ PERMANENT = 500
 
 
 def send(notice: Notice, to: Mail) -> None:
-    """One message to all addresses; one that arrives twice has one id. Raises DeliveryRefused or Unreachable."""
+    """Send one message to all addresses, with the same id at each attempt. Raises DeliveryRefused or Unreachable."""
     name = settings.EMAIL_HOST
     sender = to.sender or settings.DEFAULT_FROM_EMAIL
     domain = sender.rpartition("@")[2].strip("<> ") or "localhost"

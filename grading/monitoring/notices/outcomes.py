@@ -1,9 +1,9 @@
-"""What can go wrong with a message, as two kinds: worth another try, or not."""
+"""The two kinds of failed deliveries: those worth another try, and the others."""
 
 
 class Unreachable(Exception):
-    """The other side could not take it now; it is tried again."""
+    """A temporary failure; it is tried again."""
 
 
 class DeliveryRefused(Exception):
-    """The other side will not take it, however often it is sent; somebody has to change something."""
+    """A permanent failure; somebody has to change something."""

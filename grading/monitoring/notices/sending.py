@@ -1,4 +1,4 @@
-"""The way of a notice: claimed by a conditional UPDATE, sent outside any transaction, its outcome written down."""
+"""Delivery of notices: claimed by a conditional UPDATE, sent outside any transaction, with the result on the row."""
 
 import datetime as dt
 import logging
@@ -19,49 +19,45 @@ __all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due"]
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 20
-# Longer than any attempt takes; then another sender may believe that the first has died.
+# Longer than any attempt takes; after that, another process may send the notice.
 CLAIM = dt.timedelta(minutes=10)
 FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
 
 
 def send_due(*, rng: Random | None = None) -> int:
-    """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
+    """Send what is due, the oldest first; how many arrived. Not to be called in a transaction."""
     now = clock.now()
-    # What was never tried waits for no clock, and nothing waits longer than anything ever does: a clock was wrong.
+    # First attempts are due at once. A wait longer than MAX_WAIT shows that a clock was wrong.
     is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + MAX_WAIT)
     due = Notice.objects.queued().filter(is_due).select_related("to").order_by("next_attempt_at", "pk")
     return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 
 
 def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
-    """One attempt; whether it arrived. False too where somebody else is at it. RuntimeError inside a transaction."""
+    """Try once; whether it arrived. False, too, if another process is sending it. RuntimeError inside a transaction."""
     if not _claim(notice):
         return False
     try:
-        _send(notice)
+        to = channels.target(notice)
+        if isinstance(to, Webhook):
+            webhook.send(notice, to)
+        else:
+            email.send(notice, to)
     except DeliveryRefused as error:
         _finish(notice, state=NoticeState.FAILED, last_error=str(error))
     except Unreachable as error:
-        _again(notice, str(error), rng or SystemRandom())
+        _retry_later(notice, str(error), rng or SystemRandom())
     except Exception as error:
-        # A fault of ours, or of the settings: on the row like any other, and in the log.
+        # A fault of the site or its settings: it is logged besides being on the row.
         logger.exception("notice %s by %s", notice.pk, notice.channel)
-        _again(notice, f"{type(error).__name__}: {error}", rng or SystemRandom())
+        _retry_later(notice, f"{type(error).__name__}: {error}", rng or SystemRandom())
     else:
         return _finish(notice, state=NoticeState.SENT, sent_at=clock.now(), last_error="")
     return False
 
 
-def _send(notice: Notice) -> None:
-    to = channels.target(notice)
-    if isinstance(to, Webhook):
-        webhook.send(notice, to)
-    else:
-        email.send(notice, to)
-
-
 def _claim(notice: Notice) -> bool:
-    """Move the next attempt ahead, if nobody else has. `durable`: a call to another machine holds no lock here."""
+    """Postpone the next attempt, unless another process has. `durable`: the call must not happen in a transaction."""
     ahead = clock.now() + CLAIM
     with transaction.atomic(durable=True):
         free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
@@ -72,7 +68,7 @@ def _claim(notice: Notice) -> bool:
     return bool(claimed)
 
 
-def _again(notice: Notice, error: str, rng: Random) -> None:
+def _retry_later(notice: Notice, error: str, rng: Random) -> None:
     if notice.attempts >= MOST_ATTEMPTS:
         _finish(notice, state=NoticeState.FAILED, last_error=error)
         return

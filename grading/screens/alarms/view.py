@@ -1,4 +1,4 @@
-"""Alarms: rules that fired too often, what they found, and who has taken note."""
+"""Alarms: what the rules found, what can be done about it, and who has acknowledged it."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,16 @@ from grading import monitoring
 from grading.judging.rubrics import plans
 from grading.models import Alarm, Flag, Rubric, RuleRun, Session, Settlement
 from grading.models.review import Answer
+from grading.monitoring.arms import silent_failure
 from grading.review import bulk, priority
 from grading.screens.alarms import reach
 from grading.templatetags.gradingsite_tags import is_advisory
 from grading.witness import Witness
 
 LISTED = 50
-# What acknowledging an alarm about a rate does.
+# The effect of acknowledging an alarm about a rate.
 CLOSES = "The alarm closes, and opens again at the next such session while the week has three or more."
-# Where rules send people, in words.
+# The names of the pages where people act on alarms.
 PAGES = {
     "admin:quota": "the quota",
     "admin:review": "the review queue",
@@ -38,8 +39,8 @@ PAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRow:
-    """A session of an alarm, why the rule flagged it, if it did, and the reward by which a judge or a person has
-    settled it since.
+    """A session of an alarm: why the rule flagged it, if it did, its settlement, and `since` the latest one by a judge
+    or a person after it was flagged, if any.
     """
 
     session: Session
@@ -49,19 +50,19 @@ class AlarmRow:
 
     @property
     def witness(self) -> str:
-        """Who vouches for what the grade rests on; empty where nothing graded it."""
+        """Who vouches for the evidence of the grade; empty if there is no grade."""
         grade = None if self.settlement is None else self.settlement.grade
         return "" if grade is None else Witness.parse(grade.evidence.get("witness")).words
 
     @property
     def counts(self) -> float | None:
-        """How much the reward counts as evidence, in [0, 1]; None where there is none."""
+        """How much the reward counts as evidence, in [0, 1]; None if there is none."""
         return None if self.settlement is None or self.settlement.value is None else self.settlement.weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmAnswer:
-    """Something to do about an alarm: what the button says, its `effect`, its `price` in dollars (None: no cost)."""
+    """A button to act on an alarm, with its `effect` and `price` in dollars (None if it costs nothing)."""
 
     label: str
     effect: str
@@ -77,7 +78,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     for alarm in still_open:
         alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
-    # One row a session, with its reward on it.
+    # One row for each session, with its reward.
     flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
     sessions = Session.objects.with_people().in_bulk(list(flags))
     for flag in flags.values():
@@ -89,7 +90,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "past": alarms.exclude(resolved_at=None)[:LISTED],
         "rules": [
             {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
-            for rule in monitoring.RULES.values()
+            for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title)
         ],
         "flags": list(reversed(flags.values())),
     }
@@ -97,7 +98,7 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def detail(request: HttpRequest, pk: int) -> TemplateResponse:
-    """One alarm: what was expected, what came, what to do, and the sessions that it was found in."""
+    """One alarm: what was expected, what came, what to do, and its sessions."""
     alarm = get_object_or_404(Alarm.objects.select_related("acknowledged_by"), pk=pk)
     rule = monitoring.RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
@@ -137,12 +138,12 @@ def _answers(
     alarm: Alarm,
     rule: monitoring.Rule | None,
     sessions: Sequence[Session],
-    reached: reach.Reach | None,
+    reached: reach.AlarmReach | None,
     *,
     since: Collection[int],
 ) -> Iterator[AlarmAnswer]:
-    """What can be done about an alarm by this person, the best first: each says its effect and its price. `since`: the
-    sessions that a judge or a person has graded since they were flagged.
+    """What this person can do about an alarm, the best first. `since`: the sessions that a judge or a person has graded
+    since they were flagged.
     """
     if alarm.resolved_at is not None:
         return
@@ -162,7 +163,7 @@ def _answers(
                 effect="Each new verdict takes the place of what holds, exactly as if it had come first.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
             )
-    # What a judge or a person has graded since is not taken out of the bandits: that grade is what holds.
+    # Sessions that a judge or a person has graded since need not be taken out of the bandits.
     waiting = [session for session in sessions if session.pk not in since]
     if waiting and user.has_perm("grading.add_grade"):
         them, chosen = _sessions(len(waiting)), urlencode({"session": [each.pk for each in waiting]}, doseq=True)
@@ -198,17 +199,17 @@ def _is_rate(rule: monitoring.Rule | None) -> bool:
 
 
 def _ways_out() -> dict[str, dict[str, Any]]:
-    """What a person may do about the sessions of each case that holds now, by what it is about."""
+    """The links to act on the sessions of each silent arm, by the subject of its alarm."""
     by_arm = {}
-    for case in monitoring.cases(timezone.now()):
-        chosen = urlencode({"session": case.sessions[-bulk.MOST :]}, doseq=True)
+    for finding in silent_failure.find(timezone.now()):
+        chosen = urlencode({"session": finding.sessions[-bulk.MOST :]}, doseq=True)
         there = f"{reverse('admin:bulk')}?{chosen}&answer="
-        by_arm[case.arm] = {
+        by_arm[finding.about] = {
             "infrastructure": there + Answer.EXCLUDE,
             "bad": there + Answer.GRADE,
-            "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=case.arm).first(),
-            "total": len(case.sessions),
-            "shown": min(len(case.sessions), bulk.MOST),
+            "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=finding.about).first(),
+            "total": len(finding.sessions),
+            "shown": min(len(finding.sessions), bulk.MOST),
         }
     return by_arm
 

@@ -150,7 +150,7 @@ class Sliders:
     @property
     def last(self) -> str:
         """The latest outage as text; empty without any."""
-        return self.marks[-1].words if self.marks else ""
+        return self.marks[-1].label if self.marks else ""
 
 
 def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:

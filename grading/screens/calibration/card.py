@@ -1,6 +1,4 @@
-"""A bandit's calibration: the card that proposes the next version on the bandit's page, and its part of the calibration
-page.
-"""
+"""A bandit's calibration: the card with the next version on the bandit's page, and its part of the calibration page."""
 
 import datetime as dt
 from collections import defaultdict
@@ -46,8 +44,8 @@ MIN_MOVE = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPairs:
-    """The pairs of one kind in one arm: their number, their mean fallback (None for abstentions) and mean verdict (None
-    if there are none now), and what the kind's sessions in this arm are estimated to differ from the arm's mean.
+    """The pairs of one kind in one arm: their number, the means of their fallbacks (None for abstentions) and verdicts
+    (None if there are none now), and the estimated difference of the kind's sessions in this arm from the arm's mean.
     """
 
     arm: str
@@ -59,10 +57,7 @@ class ArmPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:
-    """One kind of unjudged sessions: what judged ones say of it, overall and for the arms with most pairs.
-
-    `more` is the number of other arms.
-    """
+    """The estimate for one kind of unjudged sessions, with the arms with most pairs. `more`: the number of others."""
 
     estimate: KindEstimate
     arms: Sequence[ArmPairs]
@@ -86,10 +81,8 @@ class KindRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditCalibration:
-    """A bandit's part of the calibration page.
-
-    `kinds` are those of the version in force if it is fitted, otherwise what today's pairs say. `history` lists the
-    latest versions.
+    """A bandit's part of the calibration page. `kinds` are those of the version in force if it is fitted, otherwise
+    estimates from today's pairs. `history` has the latest versions.
     """
 
     bandit: Bandit
@@ -125,11 +118,11 @@ def parts(judgements: Judgements) -> list[BanditCalibration]:
 
 
 def status(last: CalibrationVersion | None) -> str:
-    """What fallbacks are compared with now, as text."""
-    if last is None or last.fallback_calibration is None:
-        return (
-            "Never calibrated: every grade is read as given." if last is None else "Off: every grade is read as given."
-        )
+    """How fallbacks are read now, as text."""
+    if last is None:
+        return "Never calibrated: every grade is read as given."
+    if last.fallback_calibration is None:
+        return "Off: every grade is read as given."
     n = last.fallback_calibration.n
     if not n:
         return "Nothing is fitted yet, so fallbacks are read as given."
@@ -138,7 +131,7 @@ def status(last: CalibrationVersion | None) -> str:
 
 
 def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
-    """What a fallback counts in this bandit, as text."""
+    """How much a fallback counts in this bandit, as text."""
     weights = weights_of(version_of(bandit))
     counts = " and ".join(f"a {source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if last is None or last.fallback_calibration is None:
@@ -193,10 +186,10 @@ def _kinds(
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationCard:
-    """The card on a bandit's page: the proposal, how it is read now (`status`), and `why` the proposal waits or not.
+    """The card on a bandit's page: the proposal, how grades are read now (`status`), and `why` the proposal waits.
 
-    `offsets` are those of strata with pairs or rewards, each with its number of rewards. `moves` are the arms that it
-    moves most, `more` the number of others. `has_shares`: the bandit chooses between its arms.
+    `offsets` are those of strata with pairs or rewards, each with its number of rewards. `moves` are the largest ones,
+    `more` the number of others. `has_shares`: the bandit chooses between its arms.
     """
 
     proposed: CalibrationProposal
@@ -215,14 +208,14 @@ class CalibrationCard:
 
     @property
     def heading(self) -> str:
-        """The head of the column of what it would change."""
+        """The head of the column of changes."""
         return f"Version {self.proposed.version}"
 
 
 def card(
     bandit: Bandit, now: dt.datetime, *, may_operate: bool, current: EffectivePolicy | None = None
 ) -> CalibrationCard:
-    """The card of a bandit, read from the database; `current` is the policy that it is read by, if known."""
+    """The card of a bandit. `current` is its policy, if already loaded."""
     current = current or effective_policy(bandit)
     proposed = calibrating.proposal(bandit.name, now, current=current)
     changes = moves(bandit.name, proposed.now, proposed.after)
@@ -294,7 +287,7 @@ def change(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str:
-    """Store what the form asks for, and say what it did. Raises ValueError if it can't."""
+    """Store the change, and describe it. Raises ValueError if that isn't possible."""
     fields: Any = {"by": request.user, "version": data["version"], "note": data["note"].strip()}
     if not data["fingerprint"]:
         row = calibrating.switch_off(bandit.name, **fields)

@@ -19,8 +19,8 @@ CANARIES_SHOWN = 14
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    """The agreement of judges and people as it is now; means of arms and judged sessions as the worker last read
-    them. A constant number of queries.
+    """The current agreement of judges and people; means of arms and judged sessions as the worker last computed them.
+    A constant number of queries.
     """
     now = timezone.now()
     pairs = calibration.pairs()

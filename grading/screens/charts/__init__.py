@@ -1,27 +1,51 @@
-"""Pictures drawn on the server: pure functions from numbers to SVG that prints, tests and needs no script.
+"""Pictures drawn on the server: pure functions from numbers to SVG, which prints and needs no script.
 
-Sizes are attributes and colours are classes, so that a strict content policy holds. Text is escaped here.
+Sizes are attributes and colours are classes, as a strict content security policy requires. `svg` has axes and marks.
 """
 
-from grading.screens.charts.climb import climb
-from grading.screens.charts.days import NARROW, STACK, Bar, DayCost, by_day, costs
-from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
-from grading.screens.charts.outages import OutageSpan
+from grading.screens.charts.bars import (
+    STACK,
+    RewardDifference,
+    band_of,
+    bands,
+    difference,
+    effects_scale,
+    gauge,
+    proof,
+    reach,
+    reward_mark,
+    run_bar,
+    share_bar,
+    tally,
+    verdict_moves,
+)
 from grading.screens.charts.posteriors import (
     Beta,
     before_after,
     beliefs,
     by_step,
+    climb,
     compared,
     move,
-    proof,
     ridges,
     thousandths,
 )
-from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
-from grading.screens.charts.scale import band_of, bands, held_mark
-from grading.screens.charts.tally import tally
-from grading.screens.charts.track import track
+from grading.screens.charts.timelines import (
+    BACKLOG,
+    NARROW,
+    SMALL_BACKLOG,
+    Bar,
+    Curve,
+    DayCost,
+    Note,
+    OutageSpan,
+    Span,
+    backlog,
+    by_day,
+    costs,
+    timeline,
+    track,
+)
 
 __all__ = [
     "BACKLOG",
@@ -49,14 +73,16 @@ __all__ = [
     "difference",
     "effects_scale",
     "gauge",
-    "held_mark",
     "move",
     "proof",
     "reach",
+    "reward_mark",
     "ridges",
+    "run_bar",
     "share_bar",
     "tally",
     "thousandths",
     "timeline",
     "track",
+    "verdict_moves",
 ]

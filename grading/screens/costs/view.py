@@ -24,10 +24,10 @@ from grading.screens.exports import view as exports
 from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
-# Beside the purposes of attempts: no session is judged by a test of the key.
-KEY_TEST, KEY_TEST_WORDS = "key-test", "test of the key, or canary"
 DAYS = 30
-PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: KEY_TEST_WORDS}
+# A purpose beside those of attempts, since a test of the key judges no session.
+KEY_TEST = "key-test"
+PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: "test of the key, or canary"}
 COLUMNS = (
     "started_at", "finished_at", "agent", "session", "purpose", "judge", "model", "batch", "outcome", "reason",
     "http_status", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd",
@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 class CostFilterForm(forms.Form):
-    """What the page is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+    """The page's filters. Every field is optional; a value that doesn't exist is reported and ignored."""
 
     days = forms.ChoiceField(
         required=False,
@@ -52,11 +52,11 @@ class CostFilterForm(forms.Form):
 
     def __init__(self, data: Any) -> None:
         super().__init__({"days": DAYS, **{name: data[name] for name in data}})
-        # No older ones can be shown.
+        # Older calls are not on the page.
         oldest = start_of_day(timezone.now()) - dt.timedelta(days=daily_costs.MOST_DAYS)
-        asked = costs.since(oldest).exclude(model="").order_by().values_list("model", flat=True).distinct()
+        judged = costs.since(oldest).exclude(model="").order_by().values_list("model", flat=True).distinct()
         tested = costs.tests_since(oldest).order_by().values_list("model", flat=True).distinct()
-        choices = [("", "any"), *((name, name) for name in sorted({*asked, *tested}))]
+        choices = [("", "any"), *((name, name) for name in sorted({*judged, *tested}))]
         self.fields["model"].choices = choices  # type: ignore[attr-defined] # a ChoiceField, declared above
         self.is_valid()
 
@@ -76,15 +76,14 @@ class CostFilterForm(forms.Form):
         return rows.filter(BY_NAME[chosen["outcome"]].rows) if chosen.get("outcome") else rows
 
     def shows(self, row: DaySpend) -> bool:
-        """Whether what these calls cost is among what is shown: the same as in `attempts`, of which they are a sum."""
+        """Whether the filters include these calls, as in `attempts`."""
         chosen = self.cleaned_data
-        agent = chosen.get("agent")
-        said = {"model": row.model, "purpose": row.purpose, "outcome": row.kind}
-        is_chosen = all(not chosen.get(name) or chosen[name] == held for name, held in said.items())
-        return is_chosen and (agent is None or agent.pk == row.agent)
+        columns = {"model": row.model, "purpose": row.purpose, "outcome": row.kind}
+        is_chosen = all(not chosen.get(name) or chosen[name] == value for name, value in columns.items())
+        return is_chosen and (chosen.get("agent") is None or chosen["agent"].pk == row.agent)
 
     def tests(self) -> QuerySet[JudgeKeyTest]:
-        """The tests of the key that are shown: none where something is chosen that only sessions have."""
+        """The tests of the key by the filters: none if something is chosen that only sessions have."""
         chosen = self.cleaned_data
         rows = costs.tests_since(self.start)
         if chosen.get("agent") or chosen.get("outcome") or chosen.get("purpose") not in {"", None, KEY_TEST}:
@@ -106,9 +105,9 @@ def show(request: HttpRequest) -> TemplateResponse:
         if filters.shows(row)
     ]
     pages = Paginator(rows.order_by("-started_at", "-pk"), PAGE_SIZE)
-    pages.count = sum(spend.attempts for _, spend in spends)  # instead of counting them once more
+    pages.count = sum(spend.attempts for _, spend in spends)  # saves a query
     tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
-    spends = [*spends, *(((day, "", asked, KEY_TEST, False), spend) for (day, asked), spend in tests)]
+    spends = [*spends, *(((day, "", model, KEY_TEST, False), spend) for (day, model), spend in tests)]
     by_day = costs.sum_by(spends, 0)
     context = {
         "title": "Costs",
@@ -126,25 +125,25 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
-    """Every day since `first`, also those that cost nothing."""
+    """Every day since `first`, including those that cost nothing."""
     spends = {day: spend for (day,), spend in by_day}
     days = (timezone.localdate() - first).days + 1
     bars = []
     for day in (first + dt.timedelta(days=n) for n in range(days)):
         spend = spends.get(day, Spend())
-        words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
+        label = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
         if spend.unknown_cost:
-            words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
-        bars.append(charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words))
+            label += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
+        bars.append(charts.DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=label))
     return charts.costs(bars)
 
 
 def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
     by_purpose = []
-    for (each, batched), spend in costs.sum_by(spends, 3, 4):
-        words = PURPOSES[each].capitalize()
-        by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
+    for (purpose, batched), spend in costs.sum_by(spends, 3, 4):
+        name = PURPOSES[purpose].capitalize()
+        by_purpose.append((f"{name}, in a batch at half price" if batched else name, spend))
     return [
         _table(
             "agent",
@@ -160,7 +159,7 @@ def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
 
 
 def export(request: HttpRequest) -> StreamingHttpResponse:
-    """The attempts that the page shows as CSV, one row each, then the tests of the key. An unknown cost is empty."""
+    """The page's attempts as CSV, then the tests of the key. An unknown cost is empty."""
     filters = CostFilterForm(request.GET)
     attempts = filters.attempts().select_related("job__session__agent").order_by("pk").iterator(chunk_size=500)
     tests = filters.tests().order_by("pk").iterator(chunk_size=500)
@@ -169,16 +168,17 @@ def export(request: HttpRequest) -> StreamingHttpResponse:
 
 def record(row: JudgeAttempt) -> dict[str, Any]:
     session = row.job.session
-    held = {
+    special = {
         "agent": session.agent.name,
         "session": session.external_id,
         "purpose": row.job.purpose,
         "batch": row.batch_id,
     }
-    return {name: held[name] if name in held else getattr(row, name) for name in COLUMNS}
+    return {name: special[name] if name in special else getattr(row, name) for name in COLUMNS}
 
 
 def record_of_test(row: JudgeKeyTest) -> dict[str, Any]:
-    """The same for a test of the key: what only attempts have is empty."""
-    held = {"purpose": KEY_TEST, "outcome": "" if row.finished_at is None else "answered" if row.answered else "failed"}
-    return {name: held[name] if name in held else getattr(row, name, None) for name in COLUMNS}
+    """The record of a test of the key; columns that only attempts have are empty."""
+    outcome = "" if row.finished_at is None else "answered" if row.answered else "failed"
+    special = {"purpose": KEY_TEST, "outcome": outcome}
+    return {name: special[name] if name in special else getattr(row, name, None) for name in COLUMNS}

@@ -134,7 +134,7 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
     bands_shown = charts.bands(rows, value)
-    mark = SafeString("") if visible_value is None else charts.held_mark(visible_value, source)
+    mark = SafeString("") if visible_value is None else charts.reward_mark(visible_value, source)
     if value is None:
         typed = form is not None and bool(str(form.data.get("value", "")).strip())
         say = form.problem if form is not None and typed else ""

@@ -1,4 +1,4 @@
-"""Withdraw a person's verdict, with a reason: what held before it holds again."""
+"""Withdraws a person's verdict, so that the earlier grades count again."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -13,20 +13,20 @@ from grading.vocabulary import Source
 
 
 def show(request: HttpRequest, pk: int) -> HttpResponse:
-    """Withdraw a person's verdict, with a reason. What held before it holds again."""
+    """The form for the reason, and the withdrawal."""
     grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
     reason = request.POST.get("reason", "").strip()
     problem = ""
     if request.method == "POST" and not reason:
         problem = "Say in a few words why: the history keeps it."
     elif request.method == "POST":
-        # Through the answer that gave it, so that the history says so and the queue follows.
-        given = getattr(grade, "answer", None)
+        # If an answer gave it, the answer is undone, which also updates the history and the queue.
+        answer = getattr(grade, "answer", None)
         try:
-            if given is None:
+            if answer is None:
                 review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # the screen needs a login
             else:
-                answers.undo(given, request.user, reason)  # type: ignore[arg-type] # as above
+                answers.undo(answer, request.user, reason)  # type: ignore[arg-type] # as above
         except review.CorrectionError as error:
             problem = str(error)
         else:

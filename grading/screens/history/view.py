@@ -1,4 +1,4 @@
-"""History: every act of a person, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
+"""History: everything that people did, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ DAY = forms.DateInput(attrs={"type": "date"})
 
 
 class HistoryFilterForm(forms.Form):
-    """What the history is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+    """The page's filters. Every field is optional; a value that doesn't exist is reported and ignored."""
 
     person = forms.ModelChoiceField(
         User.objects.filter(is_staff=True).order_by("username"),
@@ -44,19 +44,19 @@ class HistoryFilterForm(forms.Form):
     bulk = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
 
     def narrowed(self, person: User | AnonymousUser) -> audit.HistoryFilters:
-        """The filters as the audit takes them, for whoever looks."""
+        """The filters as the audit takes them. `person` is whoever looks at the page."""
         self.is_valid()
-        given = self.cleaned_data
-        chosen, arm = given.get("person"), given.get("arm")
-        named = Session.objects.filter(external_id__icontains=given.get("session", "")).values_list("pk", flat=True)
+        data = self.cleaned_data
+        author, arm = data.get("person"), data.get("arm")
+        named = Session.objects.filter(external_id__icontains=data.get("session", "")).values_list("pk", flat=True)
         return audit.HistoryFilters(
-            person=chosen.username if chosen else "",
-            kind=HistoryKind(given["kind"]) if given.get("kind") else None,
+            person=author.username if author else "",
+            kind=HistoryKind(data["kind"]) if data.get("kind") else None,
             arm=arm.name if arm else "",
-            sessions=tuple(named[:MATCHES]) if given.get("session") else None,
-            bulk=given.get("bulk", ""),
-            since=given.get("since"),
-            until=given.get("until"),
+            sessions=tuple(named[:MATCHES]) if data.get("session") else None,
+            bulk=data.get("bulk", ""),
+            since=data.get("since"),
+            until=data.get("until"),
             with_access=person.has_perm("grading.view_auditevent"),
         )
 
@@ -82,18 +82,20 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def changed(act: HistoryEntry) -> dict[str, Any] | None:
-    """Everything that an answer changed, for its row; None where it says nothing."""
+    """Everything that an answer changed, for its row; None if there is nothing to show."""
     effects = act.effects
-    told = {
+    changes = {
         "arms": [(move.bandit, words(move)) for move in moves_of(effects)],
         "flags": effects.get("flags_cleared", []),
         "alarms": effects.get("alarms", []),
     }
-    return told if act.answer and (any(told.values()) or act.answer.seconds or act.answer.revealed) else None
+    if act.answer and (any(changes.values()) or act.answer.seconds or act.answer.revealed):
+        return changes
+    return None
 
 
 def bulk(name: str) -> dict[str, Any] | None:
-    """What a bulk correction comes to now; None where there is none of that name."""
+    """How many answers a bulk correction has, and how many still count; None if there is none of that name."""
     answers = ReviewAnswer.objects.filter(bulk=name).exclude(answer=Answer.UNDO)
     total = answers.count()
     if not total:
@@ -103,17 +105,17 @@ def bulk(name: str) -> dict[str, Any] | None:
 
 
 def export_csv(request: HttpRequest) -> StreamingHttpResponse:
-    """What the page shows, all of it, as CSV."""
+    """All that matches the page's filters, as CSV."""
     acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
 def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
-    """The same as JSONL, each line with everything that the act changed."""
+    """The same as JSONL, with everything that each act changed."""
     acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 
 def calibration(request: HttpRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
-    """The blind pairs as CSV, for whoever calibrates a judge."""
+    """The blind pairs as CSV, for calibrating a judge elsewhere."""
     return exports.as_csv("calibration", exported.PAIR, exported.pairs())

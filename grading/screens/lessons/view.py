@@ -1,4 +1,4 @@
-"""Lessons: what giving each one does to a session's reward, and whether a draw stands behind the figure."""
+"""Lessons: the effect of each one on a session's reward, and whether a draw is behind the figure."""
 
 import datetime as dt
 from collections import Counter
@@ -44,8 +44,8 @@ LATEST = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """A window of one kind of figure; it `strikes` beyond ±.15."""
+class EffectWindow:
+    """A window of one kind of figure."""
 
     kind: StudyDesign
     window: Window
@@ -59,15 +59,13 @@ class Stretch:
         return date.fromordinal(self.window.last)
 
     @property
-    def strikes(self) -> bool:
+    def is_striking(self) -> bool:
         return abs(self.window.difference) > STRIKING_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonRow:
-    """One lesson in the table: its arm, its figures and their picture. `half_width` is half the central 90 % of its
-    mean.
-    """
+    """One lesson in the table: its arm, its figures and their picture."""
 
     arm: Arm
     lesson: LessonFigures
@@ -79,11 +77,12 @@ class LessonRow:
         return cautions(self.arm, self.lesson)
 
     @property
-    def looks(self) -> list[Stretch]:
-        return [each for each in stretches(self.lesson) if each.strikes]
+    def striking_windows(self) -> list[EffectWindow]:
+        return [each for each in windows_of(self.lesson) if each.is_striking]
 
     @property
     def half_width(self) -> float:
+        """Half the central 90 % of its mean."""
         return (self.posterior.high - self.posterior.low) / 2
 
 
@@ -92,11 +91,11 @@ def index(request: HttpRequest) -> TemplateResponse:
 
 
 def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
-    """Every lesson of a bandit of which many arms are taken, those to be looked at first."""
+    """Every lesson of a bandit that may choose several arms, the most urgent first."""
     now = timezone.now()
     overview, outlook = lessons.load_overview(bandit, now), posterior_of(bandit.name, now)
     arms = {arm: overview.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
-    used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _order(arm, arms[arm]))
+    used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _urgency(arm, arms[arm]))
     far = charts.reach(difference for arm in used if (difference := _difference(arms[arm].effect)))
     rows = [
         LessonRow(
@@ -147,7 +146,7 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
         "came": came,
         "worth": RELEVANT_EFFECT,
         "scale": charts.effects_scale(far),
-        "windows": stretches(lesson),
+        "windows": windows_of(lesson),
         "sessions": sessions_of(arm, overview.baseline, now),
         "draws": draws_of(arm),
         **_basis(arm.bandit, overview),
@@ -156,9 +155,7 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
 
 
 def headline(used: Sequence[LessonFigures]) -> dict[str, Any]:
-    """The figures over the lessons in use, which leave out what the draws leave out. A mean is of causal differences
-    alone: the kinds are never mixed.
-    """
+    """The figures over the lessons in use. The mean is of causal differences alone, since kinds can't be mixed."""
     effects = [each.effect for each in used]
     causal = [each.difference.mean for each in effects if each.kind is StudyDesign.CAUSAL and each.difference]
     verdicts = Counter(each.verdict for each in effects if each.kind is StudyDesign.CAUSAL)
@@ -174,9 +171,9 @@ def headline(used: Sequence[LessonFigures]) -> dict[str, Any]:
 
 
 def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
-    """What a site whose holdout is one for all lessons would gain by the usual one; None where it is not.
+    """What a bandit with one holdout for all lessons would gain by the usual two; None if it has two.
 
-    How many sessions a new lesson takes for a verdict with either, and a preview of the usual numbers.
+    How many sessions a new lesson needs for a verdict with either, and the address of a preview.
     """
     usual = PolicyVersion()
     if version.holdout_decided is not None:
@@ -200,17 +197,17 @@ def cautions(arm: Arm, lesson: LessonFigures) -> list[str]:
     return lesson.cautions(f"{arm.name} {arm.title}")
 
 
-def stretches(lesson: LessonFigures) -> list[Stretch]:
-    """Its windows of 50 sessions and more, of both kinds."""
+def windows_of(lesson: LessonFigures) -> list[EffectWindow]:
+    """The lesson's windows of 50 sessions and more, of both kinds."""
     return [
-        Stretch(kind=each.kind, window=window)
+        EffectWindow(kind=each.kind, window=window)
         for each in (lesson.causal, lesson.observational)
         for window in each.windows
     ]
 
 
 def sessions_of(arm: Arm, baseline: Baseline | None, now: dt.datetime) -> list[dict[str, Any]]:
-    """The latest sessions that the lesson matched, each with its reward and what is left of that. Three queries."""
+    """The latest sessions that the lesson matched, each with its reward and the residual of that. Three queries."""
     rows = SessionLesson.objects.filter(yours(), _is(arm)).select_related("assignment").order_by("-session__ended_at")
     latest = list(rows[:LATEST])
     sessions = Session.objects.select_related("category").in_bulk([row.session_id for row in latest])
@@ -234,7 +231,7 @@ def _is(arm: Arm) -> Q:
 
 
 def _basis(bandit: Bandit, overview: Overview) -> dict[str, Any]:
-    """What every figure on the page rests on."""
+    """The context about the basis of all figures."""
     version = version_of(bandit)
     return {
         "bandit": bandit,
@@ -257,8 +254,8 @@ def _drawn(estimate: Estimate | None, *, is_causal: bool) -> charts.RewardDiffer
     return charts.RewardDifference(mean=estimate.mean, low=estimate.low, high=estimate.high, is_causal=is_causal)
 
 
-def _order(arm: Arm, lesson: LessonFigures) -> tuple[bool, int, float, str]:
-    """To be looked at first; then causal, observational, cannot tell; the best first in each."""
+def _urgency(arm: Arm, lesson: LessonFigures) -> tuple[bool, int, float, str]:
+    """A key for sorting: striking ones first; then causal, observational, unknown; the best first in each."""
     kinds = list(StudyDesign)
     mean = 0.0 if lesson.effect.difference is None else lesson.effect.difference.mean
     return not lesson.striking, kinds.index(lesson.effect.kind), -mean, arm.name

@@ -25,7 +25,7 @@ from grading.models.notices import (
     Webhook,
 )
 from grading.monitoring.notices import channels
-from grading.monitoring.notices.channels import Place
+from grading.monitoring.notices.channels import Destination
 from grading.screens.desk.page import person
 from grading.screens.notices import view as notices
 
@@ -149,12 +149,12 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     do = request.POST.get("do", "")
     form = FORMS[kind](request.POST if do == "save" else None, row=row, current=current)
     if request.method != "POST" or (do == "save" and not form.is_valid()):
-        where = channels.described(current) if current else ""
+        where = channels.describe(current) if current else ""
         return _page(request, form, kind=kind, title=row.name, row=row, where=where, trouble=trouble)
     if do == "save":
         _save(request, row, form)
     elif do == "test":
-        notices.send_test(request, [Place(kind=kind, row=row)])
+        notices.send_test(request, [Destination(kind=kind, row=row)])
     elif do in {"pause", "resume"}:
         row.pause(paused=do == "pause")
         record(AuditKind.TOKEN, f"{do}d the {row}")
@@ -173,7 +173,7 @@ def _save(request: HttpRequest, row: NoticeChannel, form: ChannelForm) -> None:
     row.name = form.cleaned_data["name"]
     target, lost = form.target(), form.lost()
     row.put(target, person(request))
-    where = channels.described(target)
+    where = channels.describe(target)
     if is_new:
         record(AuditKind.TOKEN, f"added the {row}", detail=f"to {where}")
     else:
@@ -181,7 +181,7 @@ def _save(request: HttpRequest, row: NoticeChannel, form: ChannelForm) -> None:
         record(AuditKind.TOKEN, f"changed the {row}", detail=f"{renamed}to {where}")
     messages.success(request, f"Saved the {row}: {where}. {lost}".strip())
     if request.POST.get("then") == "test" and row.state == ChannelState.ON:
-        notices.send_test(request, [Place(kind=Channel(row.kind), row=row)])
+        notices.send_test(request, [Destination(kind=Channel(row.kind), row=row)])
 
 
 def _page(request: HttpRequest, form: ChannelForm, *, kind: Channel, title: str, **more: object) -> TemplateResponse:

@@ -16,7 +16,7 @@ from grading.models import Notice, NoticeChannel
 from grading.models.notices import Channel, ChannelState, NoticeState, Unusable
 from grading.monitoring import outbox
 from grading.monitoring.notices import channels, deliver
-from grading.monitoring.notices.channels import Place
+from grading.monitoring.notices.channels import Destination
 
 LISTED, LATEST = 100, 5
 
@@ -25,7 +25,7 @@ LISTED, LATEST = 100, 5
 class ChannelLine:
     """One channel as the page shows it: where it leads without its secrets, what keeps it quiet, what it sent last."""
 
-    place: Place
+    place: Destination
     where: str
     quiet: str
     last: Notice | None
@@ -56,15 +56,15 @@ def lines() -> list[ChannelLine]:
     newest = latest().order_by().values("channel", "to").annotate(last=Max("pk")).values_list("last", flat=True)
     last = {(each.channel, each.to_id): each for each in latest().filter(pk__in=list(newest))}
     typed = NoticeChannel.objects.not_removed().select_related("by")
-    all_places = [*channels.by_environment(), *(Place(kind=Channel(row.kind), row=row) for row in typed)]
+    all_places = [*channels.by_environment(), *(Destination(kind=Channel(row.kind), row=row) for row in typed)]
     return [_line(place, last.get((place.kind.value, place.row.pk if place.row else None))) for place in all_places]
 
 
-def _line(place: Place, last: Notice | None) -> ChannelLine:
+def _line(place: Destination, last: Notice | None) -> ChannelLine:
     row, quiet = place.row, ""
     try:
         target = channels.of_environment(place.kind) if row is None else row.unseal()
-        where = "" if target is None else channels.described(target)
+        where = "" if target is None else channels.describe(target)
     except Unusable as error:
         where, quiet = "", str(error)
     if row is not None and row.state == ChannelState.PAUSED:
@@ -79,11 +79,11 @@ def _line(place: Place, last: Notice | None) -> ChannelLine:
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
     """Send a message to each channel now, so that its outcome is seen at once."""
-    send_test(request, channels.places())
+    send_test(request, channels.destinations())
     return redirect("admin:notices")
 
 
-def send_test(request: HttpRequest, to: Iterable[Place]) -> None:
+def send_test(request: HttpRequest, to: Iterable[Destination]) -> None:
     """Send a message to each of these places and say on the page what came of it."""
     for notice in outbox.test(request.user, to):
         subject = f"The test by {notice.by_words}"

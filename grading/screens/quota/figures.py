@@ -88,14 +88,14 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
     future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
-    notes = [charts.Note(at=now, waiting=outlook.waiting, words=f"{outlook.waiting:,} now", css="ink")]
+    notes = [charts.Note(at=now, waiting=outlook.waiting, label=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
         at = next(at for at, waiting in future if waiting == forecast.opening)
         label = f"{forecast.opening:,.0f} when judging goes on"
-        notes.append(charts.Note(at=at, waiting=forecast.opening, words=label))
+        notes.append(charts.Note(at=at, waiting=forecast.opening, label=label))
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
-        notes.append(charts.Note(at=at, waiting=0, words=f"0 at {moment(at)}"))
+        notes.append(charts.Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))
     size = charts.SMALL_BACKLOG if small else charts.BACKLOG
     return charts.backlog(past, future if len(future) > 1 else [], notes, size=size)
@@ -182,17 +182,17 @@ def timeline(
     until the reset that lies ahead.
     """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    is_open = charts.Span(since=max(start, beginning), until=now, css="f-open", words="open")
+    is_open = charts.Span(since=max(start, beginning), until=now, css="f-open", label="open")
     spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
         label = f"{state}, {stamp(period.since)} to {stamp(until)}"
-        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", words=label))
-    spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", words=spell_words(s)) for s in spells]
+        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", label=label))
+    spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", label=spell_words(s)) for s in spells]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
         label = f"nothing is sent until {stamp(quota.until)}"
-        spans.append(charts.Span(since=now, until=quota.until, css="", words=label))
+        spans.append(charts.Span(since=now, until=quota.until, css="", label=label))
     return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
 
 

@@ -36,11 +36,11 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
         else:
             label = f"{what} for {duration((period.until - period.since).total_seconds())}"
             label += ", since judged" if waits is None or waits >= period.until else ""
-        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, words=label))
+        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
         if lasted >= LEAST:
             start, end = timezone.localtime(spell.since), timezone.localtime(spell.until)
             label = f"judge overloaded for {duration(lasted.total_seconds())}"
-            marks.append(charts.OutageSpan(since=start, until=end, words=label))
+            marks.append(charts.OutageSpan(since=start, until=end, label=label))
     return sorted(marks, key=lambda mark: mark.since)

@@ -41,7 +41,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "held": waiting,
         "calls_shared": CALLS_SHARED,
         "policy": policy,
-        "still": operation.counted(),
+        "still": operation.count_stalled_jobs(),
         "probe": "There is no judge.",
         "sample": _sample() if held_samples(request).alone else None,
     }

@@ -19,7 +19,7 @@ from grading.judging.rubrics import plans, progress, rejudge
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
-from grading.screens.charts import runs as pictures
+from grading.screens import charts
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
@@ -129,7 +129,7 @@ def run(request: HttpRequest, pk: int) -> TemplateResponse:
         "changes": changes,
         "rows": [{"change": change, "session": sessions[change.session]} for change in changes.largest],
         "rubrics": list(rubrics) or [run.rubric],
-        "histogram": pictures.moves(changes.moves) if changes.moves else "",
+        "histogram": charts.verdict_moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "rubrics/run.html", context)
@@ -164,7 +164,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     return {
         "run": run,
         "progress": counts,
-        "bar": pictures.bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
+        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
         "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
         "failed": {reason.words: n for reason, n in counts.failed.items()},
         "left_out": {why.label: n for why, n in counts.left_out.items()},

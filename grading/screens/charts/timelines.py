@@ -1,0 +1,309 @@
+"""Pictures with time on their horizontal axis: sessions and costs by day, outages, and the backlog of jobs."""
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from django.utils.safestring import SafeString
+
+from grading.screens.charts.bars import STACK
+from grading.screens.charts.svg import (
+    Axis,
+    Point,
+    area,
+    circle,
+    hatch,
+    level,
+    open_path,
+    rect,
+    round_up,
+    svg,
+    text,
+    wide,
+    wide_line,
+    wide_rect,
+    wide_text,
+)
+
+DAYS = (880, 240)
+# On a phone, so that labels keep their size.
+NARROW = 340
+# The width of a day's label.
+LABEL = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutageSpan:
+    """An outage from `since` to `until`, both in the picture's time zone."""
+
+    since: dt.datetime
+    until: dt.datetime
+    label: str
+
+
+# --- sessions by day, with outages above them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """`count` sessions of one day that `source` decided, finally or not."""
+
+    day: dt.date
+    source: str
+    final: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One day's bar."""
+
+    day: dt.date
+    x: float
+    width: float
+    top: float
+
+
+def by_day(
+    bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = (), width: int = DAYS[0]
+) -> SafeString:
+    """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
+    height, x0 = DAYS[1], 34.0
+    cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
+    totals = [sum(n for (on, _, _), n in cells.items() if on == day) for day in days]
+    ceiling = round(round_up(max(totals, default=0)))
+    y = Axis(0, ceiling, height - 24.0, 40.0 if outages else 12.0)
+    step = (width - x0) / max(len(days), 1)
+    marks = [level(str(n), y.at(n), x0, width, is_axis=not n) for n in (0, ceiling // 2, ceiling)]
+    columns, every = [], math.ceil(LABEL / step)
+    for index, day in enumerate(days):
+        x, is_last, total = x0 + (index + 0.25) * step, index == len(days) - 1, 0
+        # The sources are stacked, final ones first.
+        for source, final in ((s, f) for f in (True, False) for s in STACK):
+            if sessions := cells.get((day, source, final), 0):
+                total += sessions
+                tall = y.at(total - sessions) - y.at(total)
+                box = (x, y.at(total), step / 2, max(tall - 1, 0.5))
+                title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
+                marks += [rect(f"f-{source}", box, title), "" if final else hatch(box)]
+        columns.append(Column(day=day, x=x, width=step / 2, top=y.at(total)))
+        if (len(days) - 1 - index) % every == 0:
+            label = _day_label(day, is_first=index < every, is_last=is_last)
+            marks.append(text(min(x + step / 4, width - LABEL / 2), height - 8, label, "middle", "ink" * is_last))
+    marks += _outages_above(outages, columns, width - 14)
+    return svg(width, height, marks, f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
+
+
+def _day_label(day: dt.date, *, is_first: bool, is_last: bool) -> str:
+    if is_last:
+        return "today"
+    return f"{day:%-d %b}" if is_first or day.day == 1 else f"{day:%-d}"
+
+
+LABELLED = 3
+# Pixels: the width of a character, the gap between a bar, its rule and the labels above, and the height of a label.
+LETTER, GAP, LINE = 5.4, 9.0, 13.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label:
+    x1: float
+    x2: float
+    y: float
+
+
+def _outages_above(outages: Iterable[OutageSpan], columns: Sequence[Column], right_end: float) -> list[str]:
+    """Marks above the columns: a rule as wide as the bar, the hours of the outage red on it. The last few outages have
+    labels, none of which covers a bar, a rule or another label.
+    """
+    drawn = [(outage, own) for outage in outages if (own := _days(outage, columns))]
+    marked = {column.day for _outage, own in drawn for column in own}
+    tops = [replace(each, top=each.top - GAP) if each.day in marked else each for each in columns]
+    marks = [rect("f-rule", (each.x, each.top - GAP, each.width, 1), "") for each in columns if each.day in marked]
+    for outage, own in drawn:
+        for column in own:
+            hours = Axis(0, 24, column.x, column.x + column.width)
+            start = hours.at(_hour(outage.since) if outage.since.date() == column.day else 0.0)
+            end = hours.at(_hour(outage.until) if outage.until.date() == column.day else 24.0)
+            width = max(end - start, 2.0)
+            box = (min(start, column.x + column.width - width), column.top - GAP - 1.5, width, 4)
+            marks.append(rect("f-alarm", box, outage.label))
+    labels: list[_Label] = []
+    for outage, own in drawn[-LABELLED:]:
+        column = own[-1]
+        width, middle = LETTER * len(outage.label), column.x + column.width / 2
+        x1 = min(max(middle - width / 2, tops[0].x), right_end - width)
+        x2 = x1 + width
+        below = [each.top for each in tops if each.x < x2 and each.x + each.width > x1]
+        y = min(below or [column.top]) - 4
+        for each in sorted(labels, key=lambda label: -label.y):
+            if each.x1 < x2 and each.x2 > x1 and abs(each.y - y) < LINE:
+                y = each.y - LINE
+        labels.append(_Label(x1=x1, x2=x2, y=y))
+        marks.append(text(x1, y, outage.label, "start", "red"))
+    return marks
+
+
+def _hour(moment: dt.datetime) -> float:
+    return moment.hour + moment.minute / 60
+
+
+def _days(outage: OutageSpan, columns: Sequence[Column]) -> list[Column]:
+    return [column for column in columns if outage.since.date() <= column.day <= outage.until.date()]
+
+
+# --- costs by day
+
+COSTS = 176
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCost:
+    """What one day cost in dollars: `reported`, and `expected` for calls without a reported price."""
+
+    day: dt.date
+    reported: float
+    expected: float
+    label: str
+
+
+def costs(bars: Sequence[DayCost]) -> SafeString:
+    """Money by day, oldest first; what is only estimated is hatched."""
+    x0, base = 4.0, COSTS - 24.0
+    ceiling = round_up(max((bar.reported + bar.expected for bar in bars), default=0), least=0.02)
+    y = Axis(0, ceiling, base, 12)
+    step = (100 - x0) / max(len(bars), 1)
+    marks = []
+    for amount in (0, ceiling / 2, ceiling):
+        css, at = "grid" if amount else "axis", y.at(amount)
+        marks.append(f'<line class="{css}" x1="4%" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>')
+        marks.append(wide_text(0, at - 4, f"${amount:g}"))
+    every = max(1, round(len(bars) / 30))
+    for index, bar in enumerate(bars):
+        x, top = x0 + index * step, y.at(bar.reported)
+        for css, bottom, height in (("f-ink", base, base - top), ("", top, base - y.at(bar.expected))):
+            marks.append(wide_rect(css, (x, bottom - height, step * 0.6, height), bar.label) if height else "")
+        is_last = index == len(bars) - 1
+        if (len(bars) - 1 - index) % every == 0:
+            label = _day_label(bar.day, is_first=index == 0, is_last=is_last)
+            rare = "" if (len(bars) - 1 - index) % (5 * every) == 0 else "opt"  # a phone has room for a few
+            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if is_last else rare))
+    total = sum(bar.reported for bar in bars)
+    return wide(COSTS, marks, f"Cost by day, {len(bars)} days: ${total:.2f} known")
+
+
+# --- the backlog with its forecast
+
+BACKLOG, SMALL_BACKLOG = (640, 176), (420, 190)
+# Hours between the labels of a time axis: the first step with TICKS labels at most is taken.
+HOURS = (1, 2, 3, 4, 6, 12, 24, 48, 96, 168)
+TICKS = 7
+DAY_HOURS = 24
+
+Curve = Sequence[tuple[dt.datetime, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A labelled point of the backlog's curve."""
+
+    at: dt.datetime
+    waiting: float
+    label: str
+    css: str = ""
+
+
+def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tuple[int, int] = BACKLOG) -> SafeString:
+    """How many jobs wait: the past as an area, the forecast dashed. Both oldest first and in one time zone; the past
+    has at least one point.
+    """
+    width, height = size
+    start, end = past[0][0], max(past[-1][0], future[-1][0] if future else past[-1][0])
+    ceiling = round_up(max(waiting for _, waiting in (*past, *future)))
+    x = Axis(0, max((end - start).total_seconds(), 60), 34, width - 8)
+    y = Axis(0, ceiling, height - 20, 20)
+
+    def place(at: dt.datetime, waiting: float) -> Point:
+        return x.at((at - start).total_seconds()), y.at(waiting)
+
+    marks = [level(f"{n:g}", y.at(n), x.start, x.end, is_axis=not n) for n in (0, ceiling / 2, ceiling)]
+    for moment, label in hours(start, end):
+        at, half = place(moment, 0)[0], 4 * len(label)
+        anchor = "start" if at - x.start < half else "end" if x.end - at < half else "middle"
+        marks.append(text(at, height - 5, label, anchor))
+    was, will = [place(*point) for point in past], [place(*point) for point in future]
+    marks += [area("queue", was, y.start), open_path("queue-line", was)]
+    marks += [open_path("queue-forecast", will) if will else "", circle("f-dot", was[-1])]
+    for note in notes:
+        # Before its point if there is room for it, otherwise after it.
+        at, above = place(note.at, note.waiting)
+        fits = at - x.start > 6 * len(note.label)
+        shift, anchor = (-6, "end") if fits else (6, "start")
+        marks.append(text(at + shift, max(above - 8, 11), note.label, anchor, note.css))
+    label = "; ".join(note.label for note in notes) or "no job waits"
+    return svg(width, height, marks, f"Backlog: {label}")
+
+
+def hours(start: dt.datetime, end: dt.datetime) -> list[tuple[dt.datetime, str]]:
+    """Round moments between two times of one zone, about TICKS at most, with their labels."""
+    whole = (end - start) / dt.timedelta(hours=1)
+    step = next((hours for hours in HOURS if whole / hours <= TICKS), HOURS[-1])
+    moment = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    moments = []
+    while moment <= end:
+        if moment >= start:
+            moments.append((moment, f"{moment:%-d %b}" if step >= DAY_HOURS else f"{moment:%H:%M}"))
+        moment += dt.timedelta(hours=step)
+    return moments
+
+
+# --- strips of time
+
+STRIP = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A state from `since` to `until`; hatched without a class, as what has not happened yet."""
+
+    since: dt.datetime
+    until: dt.datetime
+    css: str
+    label: str
+
+
+def timeline(spans: Sequence[Span], start: dt.datetime, end: dt.datetime) -> SafeString:
+    """Spans on a strip of whole days, later ones above earlier ones. A short one has a visible width."""
+    axis = Axis(0, (end - start).total_seconds(), 0, 100)
+
+    def x(moment: dt.datetime) -> float:
+        return min(max(axis.at((moment - start).total_seconds()), 0), 100)
+
+    marks = [wide_rect("f-track", (0, 0, 100, STRIP), "")]
+    for span in spans:
+        width = x(span.until) - x(span.since)
+        if width > 0:
+            marks.append(wide_rect(span.css, (x(span.since), 0, max(width, 0.2), STRIP), span.label))
+    days = [start + dt.timedelta(days=index) for index in range((end - start).days)]
+    for at in days:
+        label = f"{at:%-d %b}" if at == start or at.day == 1 else f"{at:%-d}"
+        marks += [wide_line("grid", x(at), STRIP, STRIP + 10), wide_text(x(at), STRIP + 20, label)]
+    return wide(40, marks, f"Quota state, {len(days)} days")
+
+
+# In percent, so that a short outage is visible.
+LEAST_WIDTH = 0.6
+
+
+def track(outages: Iterable[OutageSpan], since: dt.datetime, until: dt.datetime) -> SafeString:
+    """The line under a slider of time, from `since` to `until`, with its outages in red."""
+    drawn = [each for each in outages if each.until > since and each.since < until]
+    marks = ['<rect class="f-rail" x="0%" y="7" width="100%" height="2"/>']
+    for each in drawn:
+        x1 = 100 * max((each.since - since) / (until - since), 0.0)
+        x2 = 100 * min((each.until - since) / (until - since), 1.0)
+        width = max(x2 - x1, LEAST_WIDTH)
+        marks.append(wide_rect("f-alarm", (min(x1, 100 - width), 6, width, 4), each.label))
+    labels = "; ".join(each.label for each in drawn) or "no outage"
+    return wide(STRIP, marks, f"From {since:%-d %b} to {until:%-d %b}: {labels}")
