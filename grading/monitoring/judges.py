@@ -197,8 +197,8 @@ def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
         yield Finding(
             about=about_quota(quota) + NOT_CALLED,
             detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called "
-            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that this is "
-            "the key, and the limit, you are paying for, then probe now on the quota page.",
+            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that "
+            "this is the key, and the limit, you are paying for, then probe now on the quota page.",
         )
 
 
