@@ -47,7 +47,7 @@ def of(
     kinds = ", ".join(row.kind for row in received) or "metadata"
     lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
     for said in submissions:
-        who = TokenScope(said.scope).words if said.scope else "a token from before scopes, or the site itself"
+        who = TokenScope(said.scope).words if said.scope else "the site itself, or a token without a scope"
         token = "" if said.token is None else f", token …{said.token.hint}"
         changed = [f"{name.replace('_', ' ')} {value}" for name, value in said.after.items() if value not in ("", None)]
         detail = "; ".join([*([f"new: {', '.join(said.added)}"] if said.added else []), *changed]) or "nothing new"
@@ -74,8 +74,8 @@ def of(
     for entry in entries:
         applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
         if entry.is_abstention:
-            verb = "Left out" if applied else "No longer left out"
-            what = f"{verb} by {bandit}"
+            verb = "Left out" if applied else "Counted"
+            what = f"Left out by {bandit}" if applied else f"The {entry.bandit.name} bandit now counts this session"
             view = entry.grader.view
             reason = Reason(view).words if view in set(Reason) else view
             detail = f"{reason}: no reward for {entry.arm}, revision {entry.revision}"
