@@ -114,7 +114,7 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     if not lacks_verdict(asked, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
     if asked is None or not asked.is_overdue(now):
-        return f"{proof}, but no judge, person or log above the floor has graded it"
+        return f"{proof}, but no reliable grade"
     waits = f"has waited for its verdict since {stamp(asked.at)}" if asked.is_open else "was given up"
     return f"{proof}, but no judge or person has graded it; it {waits}"
 
