@@ -113,7 +113,7 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     if not lacks_verdict(request, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
     if request is None or not request.is_overdue(now):
-        return f"{work}, but no judge, person or log above the floor has graded it"
+        return f"{work}, but no reliable grade"
     wait = f"has waited for its verdict since {stamp(request.requested_at)}" if request.is_open else "was given up"
     return f"{work}, but no judge or person has graded it; it {wait}"
 

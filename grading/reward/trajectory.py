@@ -95,11 +95,11 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
         return _scored(inputs, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
     # The formula's grade for conduct alone is stored with the abstention, so that it can be compared with verdicts.
     withheld = _score(inputs, usable)
-    detail = "No effect and no failure to see: it answered without a tool call"
+    detail = "It answered without a tool call"
     if usable.calls:
         opaque = f", {usable.opaque_calls} of them of tools that the site does not know" if usable.opaque_calls else ""
         calls = _counted(usable.calls, "tool call")
-        detail = f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
+        detail = f"{calls}{opaque}, none with a visible result"
     return _abstain(inputs, Reason.NOTHING_OBSERVABLE, detail, withheld=round(withheld.value, 6))
 
 

@@ -160,6 +160,15 @@ class PageContext:
     may_remove_samples: bool
 
     @property
+    def unacknowledged(self) -> list[Alarm]:
+        """The alarms for the top of the page, the latest first: without advisories, and without the judge's outage."""
+        return [
+            alarm
+            for alarm in self.site.alarms
+            if alarm.acknowledged_at is None and alarm != self.judge_alarm and not monitoring.is_advisory(alarm.rule)
+        ]
+
+    @property
     def uncalibrated(self) -> str:
         """What nobody knows of the judge in use, and how to find it out; empty for a calibrated judge, or for none."""
         if self.calibration is None or self.calibration.is_calibrated:

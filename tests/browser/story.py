@@ -80,7 +80,7 @@ def _died(now: dt.datetime) -> None:
 def _unseen(now: dt.datetime) -> None:
     session = Site().session(ended_at=now, category="research", title=UNSEEN).session
     receive(session, EvidenceKind.TRANSCRIPT, transcript(session), "conversation.jsonl")
-    why = "No effect and no failure to see: 12 tool calls; none says what it changed"
+    why = "12 tool calls, none with a visible result"
     Site().on(session).graded(Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, detail=why)
     Site().on(session).with_judge_job()
     settled(session)

@@ -442,7 +442,7 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, 
         seen.observe({}, moment, moment)
     attending.update_attended_alarms(seen)
     client.force_login(site.person("vera", "viewer"))
-    html = flat(client.get("/alarms/"))
+    html = flat(client.get("/alarms/?tab=rules"))
     for rule in monitoring.RULES.values():
         assert escape(rule.title) in html
         assert escape(rule.means) in html

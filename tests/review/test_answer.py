@@ -71,7 +71,7 @@ def today(part, whole):
             "Mostly.",
             (
                 "The judge is open; 2 of today's 9 rewards are provisional until a verdict or a person makes them "
-                "final, and 3 sessions of today are not graded yet."
+                "final, and 3 of today's sessions are not graded yet."
             ),
             "See the two provisional",
             "sessions?behind=provisional",

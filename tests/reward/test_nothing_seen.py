@@ -40,7 +40,7 @@ def test_the_stub_of_the_founding_incident_has_no_number(site):
 def test_twelve_successful_calls_of_unknown_tools_are_neither_good_nor_bad(site):
     session = site.upload("a1", claude("a1", *calls(*METRICS), says("The slowdown follows the index rebuild."))).session
     assert abstained(session) == Reason.NOTHING_OBSERVABLE
-    assert trajectory(session).detail.startswith("No effect and no failure to see: 12 tool calls, 12 of them of tools")
+    assert trajectory(session).detail.startswith("12 tool calls, 12 of them of tools")
 
 
 def test_an_answered_question_without_a_tool_call_is_neither_good_nor_bad(site):

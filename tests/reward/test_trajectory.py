@@ -311,21 +311,18 @@ DETAILS = [
         ObservedFacts(),
         "An API error ended the log (auth, quota); its work is not graded",
     ),
-    (SESSION, ObservedFacts(), "No effect and no failure to see: 10 tool calls; none says what it changed"),
+    (SESSION, ObservedFacts(), "10 tool calls, none with a visible result"),
     (
         replace(SESSION, tool_calls={"a": 1_200}, opaque_calls=3),
         ObservedFacts(),
-        (
-            "No effect and no failure to see: 1,200 tool calls, 3 of them of tools that the site does not know; "
-            "none says what it changed"
-        ),
+        ("1,200 tool calls, 3 of them of tools that the site does not know, none with a visible result"),
     ),
     (
         replace(SESSION, tool_calls={"a": 1}),
         ObservedFacts(),
-        "No effect and no failure to see: 1 tool call; none says what it changed",
+        "1 tool call, none with a visible result",
     ),
-    (Signals(assistant_turns=1), ObservedFacts(), "No effect and no failure to see: it answered without a tool call"),
+    (Signals(assistant_turns=1), ObservedFacts(), "It answered without a tool call"),
     (replace(SESSION, commits=commits(2)), ObservedFacts(), "2 commits: 1.6 commit-equivalents"),
     (
         None,

@@ -46,7 +46,7 @@ def agrees(client) -> str:
         ones = r"today's (one) reward is provisional|(\d+) of today's (\d+) rewards"
         assert (numbers(ones, sentence) or (0,))[0] == provisional
         assert (numbers(r"of today's (\d+) rewards", sentence) or (rewards,))[0] == rewards
-        words = r"(\d+) sessions? of today (?:is|are) not|none of today's (\d+) sessions|today's (one) session is not"
+        words = r"(\d+) of today's sessions (?:is|are) not|none of today's (\d+) sessions|today's (one) session is not"
         assert (numbers(words, sentence) or (0,)) == ungraded
     return f"{sentence} {strip_tags(html)}"
 
@@ -72,7 +72,7 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     assert "no session of these 7 days has a grade; 3 graded sessions ended earlier" in page
     assert "3 of 3" in page
     site.session(ended_at=now).graded(Source.JOURNAL, 0.3).settle()
-    assert "today's one reward is provisional, and 1 session of today is not graded yet" in agrees(operator)
+    assert "today's one reward is provisional, and 1 of today's sessions is not graded yet" in agrees(operator)
     # What cannot be graded is neither.
     site.session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired").settle()
     agrees(operator)

@@ -72,28 +72,33 @@ class AlarmAnswer:
 
 
 def show(request: HttpRequest) -> TemplateResponse:
+    """The open alarms; by `tab`, the past ones or the rules."""
+    tab = request.GET.get("tab", "")
     alarms = Alarm.objects.select_related("acknowledged_by")
-    still_open = list(alarms.filter(resolved_at=None))
-    ways = _ways_out() if any(each.rule == monitoring.SILENT_FAILURE for each in still_open) else {}
-    for alarm in still_open:
-        alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
-    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
-    # One row for each session, with its reward.
-    flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
-    sessions = Session.objects.with_people().in_bulk(list(flags))
-    for flag in flags.values():
-        flag.session = sessions[flag.session_id]
-    context = {
-        "title": "Alarms",
-        "alarms": [alarm for alarm in still_open if not is_advisory(alarm.rule)],
-        "advisories": [alarm for alarm in still_open if is_advisory(alarm.rule)],
-        "past": alarms.exclude(resolved_at=None)[:LISTED],
-        "rules": [
+    context: dict[str, Any] = {"title": "Alarms", "tab": tab}
+    if tab == "past":
+        context["past"] = alarms.exclude(resolved_at=None)[:LISTED]
+    elif tab == "rules":
+        ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
+        context["rules"] = [
             {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
             for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title)
-        ],
-        "flags": list(reversed(flags.values())),
-    }
+        ]
+    else:
+        still_open = list(alarms.filter(resolved_at=None))
+        ways = _ways_out() if any(each.rule == monitoring.SILENT_FAILURE for each in still_open) else {}
+        for alarm in still_open:
+            alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
+        # One row a session, with its reward on it.
+        flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
+        sessions = Session.objects.with_people().in_bulk(list(flags))
+        for flag in flags.values():
+            flag.session = sessions[flag.session_id]
+        context |= {
+            "alarms": [alarm for alarm in still_open if not is_advisory(alarm.rule)],
+            "advisories": [alarm for alarm in still_open if is_advisory(alarm.rule)],
+            "flags": list(reversed(flags.values())),
+        }
     return TemplateResponse(request, "alarms/alarms.html", context)
 
 
@@ -126,7 +131,6 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         "rows": rows,
         "reach": reached,
         "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
-        "is_flagged": any(row.why for row in rows),
         "total": len(keys),
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
     }

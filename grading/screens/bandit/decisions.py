@@ -154,7 +154,7 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
 def agreement(finished: int, differed: Sequence[Selection]) -> str:
     """How many of the finished decisions ran another arm, and which, as text."""
     if not finished:
-        return "None of them has finished yet, so whether what is chosen is what runs isn’t known."
+        return "None of them has finished yet."
     if not differed:
         whole = "The one that came to an end ran" if finished == 1 else f"All of the last {finished} that ended ran"
         return f"{whole} as chosen."

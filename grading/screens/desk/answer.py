@@ -111,8 +111,7 @@ def _today(facts: TrustFacts, until: str = "") -> str:
         if rewards.whole == 1:
             provisional = f"today's one reward is provisional{until}"
     if rewards.whole and ungraded:
-        noun = "session of today is" if ungraded == 1 else "sessions of today are"
-        return f"{provisional}, and {ungraded} {noun} not graded yet"
+        return f"{provisional}, and {ungraded} of today's sessions {'is' if ungraded == 1 else 'are'} not graded yet"
     if rewards.whole:
         return provisional
     if ungraded > 1:

@@ -157,12 +157,13 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
     session = item.session
     stratum = Stratum(session.category_id, session.reward_source, session.open_flags > 0)
     answers = past_corrections.answers(stratum)
-    graded = f" graded by {source}" if source else ""
-    similar = f"sessions{graded} in {session.category or 'no category'}"
+    if not answers:
+        return "nobody has graded a session like this yet"
     move = f"expected to move the reward by {number(past_corrections.expected(stratum))}"
-    if answers >= ENOUGH:
-        return f"{move}, as {answers} corrections of {similar} did"
-    return f"{move}; {'few' if answers else 'no'} {similar} have been corrected yet"
+    if answers < ENOUGH:
+        return f"{move}; few sessions like this have been graded"
+    graded = f" graded by {source}" if source else ""
+    return f"{move}, as {answers} corrections of sessions{graded} in {session.category or 'no category'} did"
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:

@@ -74,8 +74,8 @@ def of(
     for entry in entries:
         applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
         if entry.is_abstention:
-            verb = "Left out" if applied else "No longer left out"
-            what = f"{verb} by {bandit}"
+            verb = "Left out" if applied else "Counted"
+            what = f"Left out by {bandit}" if applied else f"The {entry.bandit.name} bandit now counts this session"
             view = entry.grader.view
             reason = Reason(view).words if view in set(Reason) else view
             detail = f"{reason}: no reward for {entry.arm}, revision {entry.revision}"

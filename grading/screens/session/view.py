@@ -178,7 +178,8 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
             submissions=session.submissions.select_related("token"),
             categories=category["words"],
         ),
-        "live": _live(entries, reader),
+        "live": (live := _live(entries, reader)),
+        "idle": settlement is not None and settlement.weight > 0 and any(row["weight"] == 0 for row in live),
         **_reasons(request, known),
         **_tabs(request, known, citations(judge)),
     }

@@ -44,32 +44,36 @@ class SessionFilterForm(forms.Form):
 
     q = forms.CharField(required=False, max_length=200, label="Search")
     category = forms.ModelChoiceField(
-        Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
+        Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="Any category"
     )
     categorised = forms.ChoiceField(
-        required=False, label="Has category", choices=[("", "any"), ("no", "no category"), ("yes", "has one")]
+        required=False,
+        label="Has category",
+        choices=[("", "With or without category"), ("no", "no category"), ("yes", "has one")],
     )
     harness = forms.ModelChoiceField(
-        Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="any"
+        Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="Any harness"
     )
     agent = forms.ModelChoiceField(
-        Agent.objects.filter(is_sample=False), required=False, to_field_name="name", empty_label="any"
+        Agent.objects.filter(is_sample=False), required=False, to_field_name="name", empty_label="Any agent"
     )
     source = forms.ChoiceField(
-        required=False, label="Decided by", choices=[("", "any"), *((source, source) for source in Source)]
+        required=False, label="Decided by", choices=[("", "Any source"), *((source, source) for source in Source)]
     )
     state = forms.ChoiceField(
         required=False,
         label="Reward",
-        choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
+        choices=[("", "Any reward"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
     )
     stale = forms.ChoiceField(
-        required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
+        required=False, label="Verdict", choices=[("", "Any verdict"), ("yes", "stale"), ("no", "up to date")]
     )
-    flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
+    flagged = forms.ChoiceField(
+        required=False, choices=[("", "Flagged or not"), ("yes", "flagged"), ("no", "not flagged")]
+    )
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
-    samples = forms.ChoiceField(required=False, choices=[("", "left out"), ("only", "only samples")])
+    samples = forms.ChoiceField(required=False, choices=[("", "Without samples"), ("only", "only samples")])
     # The links of the dashboard: the sessions that a figure counts.
     behind = forms.TypedChoiceField(
         required=False, choices=[(each, each.words) for each in Behind], coerce=Behind, widget=forms.HiddenInput
@@ -77,6 +81,21 @@ class SessionFilterForm(forms.Form):
     # The links of the quota page: sessions whose verdict was outstanding during an outage.
     waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
     waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+    @property
+    def common(self) -> list[forms.BoundField]:
+        """The fields that the page shows at once."""
+        return [self[name] for name in ("category", "agent", "source", "state", "flagged")]
+
+    @property
+    def rare(self) -> list[forms.BoundField]:
+        """The fields that the page keeps in a menu."""
+        return [self[name] for name in ("categorised", "harness", "stale", "samples", "since", "until")]
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether a field of the menu narrows the list."""
+        return any(field.value() for field in self.rare)
 
     def words(self) -> list[str]:
         """What the list is narrowed to, as the form shows it: "verdict: stale"."""
