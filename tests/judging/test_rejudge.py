@@ -90,7 +90,7 @@ def test_each_part_of_the_identity_makes_it_a_new_question(site, sim, olga, sett
         monkeypatch.setattr("grading.judging.rubrics.verdicts.VERSION", "digest/99")
     else:
         settings.JUDGE_MODEL = "claude-opus-5-5"
-    assert planned(session).ask == (session.pk,)
+    assert planned(session).session_ids == (session.pk,)
     assert run_counts(start(olga, session)) == (1, {})
 
 
@@ -170,7 +170,7 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(site, sim, olga):
     assert (changed.count, changed.new) == (3, 0)
     assert (changed.mean_before, changed.mean_after) == (pytest.approx(1.6 / 3), pytest.approx(1.7 / 3))
     assert round(changed.largest[0].difference, 6) == 0.2
-    assert not planned(*sessions).ask
+    assert not planned(*sessions).session_ids
 
 
 def test_until_the_new_verdict_comes_the_old_one_holds(site, sim, olga):
@@ -356,9 +356,9 @@ def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(sit
     new_rubric(olga)
     monkeypatch.setattr(plans, "MOST", 1)
     first = operator.get("/runs/plan/?stale=yes")
-    assert first.context["plan"].ask == (latest.pk,)
+    assert first.context["plan"].session_ids == (latest.pk,)
     second = operator.get(f"/runs/plan/?{first.context['rest']}")
-    assert second.context["plan"].ask == (older.pk,)
+    assert second.context["plan"].session_ids == (older.pk,)
     assert "rest" not in second.context
 
 
