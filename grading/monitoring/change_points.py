@@ -29,7 +29,7 @@ BLOCK = 25
 # A rule that checks values by cell and all of them together may raise false alarms in both.
 SERIES = 2
 
-Component = TypeVar("Component", bound=Hashable)
+Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +151,9 @@ def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | N
     return None
 
 
-def by_part(rows: Iterable[tuple[Component, float]]) -> Mapping[Component, list[float]]:
+def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
     """The values of each part, of (part, value)."""
-    parts: dict[Component, list[float]] = defaultdict(list)
+    parts: dict[Part, list[float]] = defaultdict(list)
     for part, value in rows:
         parts[part].append(value)
     return parts

@@ -603,8 +603,6 @@ def unattended(now: dt.datetime) -> Iterable[Finding]:
 MAX_CHANGE = 0.15
 # The usual grade is the median of this many runs, the first ones since a person last acknowledged a change.
 BASELINE_RUNS = 7
-# The fewest verdicts that can be compared.
-MIN_VERDICTS = 2
 CAUSES = {
     "model": "the model",
     "route": "the judge’s address",
@@ -612,23 +610,6 @@ CAUSES = {
     "version": "the rules for what the judge reads and how it is scored",
     "trajectory_version": "the trajectory’s rules",
 }
-
-
-def _sessions_since_usual_verdict(about: str, _now: dt.datetime) -> Sequence[int]:
-    """The sessions that the judge has graded since its last usual verdict on this canary."""
-    if about not in set(Canary):
-        return ()
-    runs = _runs_since_acknowledged(canary_changed.id, Canary(about))
-    if not list(_changed_verdict(runs)):
-        return ()
-    verdicts = _verdicts(runs)
-    days = [day for day, verdict in verdicts if abs(verdict - _usual(verdicts)) <= MAX_CHANGE]
-    calls = JudgeKeyTest.objects.filter(canary__canary=about, canary__day__in=days, finished_at__isnull=False)
-    last_usual = calls.order_by("canary__day").last()
-    if last_usual is None:  # none of them was near their median
-        return ()
-    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
-    return list(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
 
 
 @alarm_rule(
@@ -643,58 +624,54 @@ def _sessions_since_usual_verdict(about: str, _now: dt.datetime) -> Sequence[int
     todo="See what has changed since. If nothing on this site has, the provider may have changed the model.",
     page="admin:calibration",
     every=SOMETIMES,
-    list_sessions=_sessions_since_usual_verdict,
 )
 def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
     """A50. A judge whose scale has changed grades every session differently, which no single session shows."""
     for which in Canary:
-        runs = _runs_since_acknowledged(canary_changed.id, which)
-        changes = [*_changed_verdict(runs), *_changed_trajectory(runs)]
+        runs = _runs_since_acknowledged(which)
+        if not runs:
+            continue
+        changes: list[str] = []
+        sessions: tuple[int, ...] = ()
+        judged = [(run.day, run.verdict) for run in runs if run.verdict is not None]
+        if len(judged) > 1:
+            day, verdict = judged[-1]
+            usual = median(earlier for _day, earlier in judged[:-1][:BASELINE_RUNS])
+            if abs(verdict - usual) > MAX_CHANGE:
+                changes.append(f"the judge gave {number(verdict)} on {day:%-d %b}, usually {number(usual)}")
+                usual_days = [day for day, earlier in judged if abs(earlier - usual) <= MAX_CHANGE]
+                sessions = _sessions_graded_since(which, usual_days)
+        first, last = runs[0], runs[-1]
+        if first.trajectory != last.trajectory:
+            before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
+            changes.append(f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}")
         if changes:
-            cause = _what_changed(runs)
-            yield Finding(about=which, detail=f"The known {which} session: {'; '.join(changes)}. {cause}")
+            detail = f"The known {which} session: {'; '.join(changes)}. {_what_changed(first, last)}"
+            yield Finding(about=which, detail=detail, sessions=sessions)
 
 
-def _runs_since_acknowledged(rule: str, which: Canary) -> Sequence[CanaryRun]:
+def _runs_since_acknowledged(which: Canary) -> Sequence[CanaryRun]:
     """The runs in order, from the day of the last acknowledged change on; all if there is none."""
     runs = CanaryRun.objects.filter(canary=which).order_by("day")
-    acknowledged = Alarm.objects.filter(rule=rule, about=which, acknowledged_at__isnull=False).order_by("-pk").first()
+    alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
+    acknowledged = alarms.order_by("-pk").first()
     if acknowledged is not None:
         runs = runs.filter(day__gte=timezone.localdate(acknowledged.opened_at))
     return list(runs)
 
 
-def _verdicts(runs: Sequence[CanaryRun]) -> list[tuple[dt.date, float]]:
-    """The (day, verdict) of the runs that have one."""
-    return [(run.day, run.verdict) for run in runs if run.verdict is not None]
+def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
+    """The sessions that the judge has graded since it judged the canary on the last of these days."""
+    calls = JudgeKeyTest.objects.filter(canary__canary=which, canary__day__in=days, finished_at__isnull=False)
+    last = calls.order_by("canary__day").last()
+    if last is None:
+        return ()
+    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last.finished_at)
+    return tuple(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
 
 
-def _usual(verdicts: Sequence[tuple[dt.date, float]]) -> float:
-    """The median of the first verdicts, without the last of all. There have to be two."""
-    return median(verdict for _day, verdict in verdicts[:-1][:BASELINE_RUNS])
-
-
-def _changed_verdict(runs: Sequence[CanaryRun]) -> Iterable[str]:
-    verdicts = _verdicts(runs)
-    if len(verdicts) < MIN_VERDICTS:
-        return
-    (day, last), usual = verdicts[-1], _usual(verdicts)
-    if abs(last - usual) > MAX_CHANGE:
-        yield f"the judge gave {number(last)} on {day:%-d %b}, usually {number(usual)}"
-
-
-def _changed_trajectory(runs: Sequence[CanaryRun]) -> Iterable[str]:
-    if not runs:
-        return
-    first, last = runs[0], runs[-1]
-    if first.trajectory != last.trajectory:
-        before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
-        yield f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}"
-
-
-def _what_changed(runs: Sequence[CanaryRun]) -> str:
-    """What differs between the first and the last run, as a sentence."""
-    first, last = runs[0], runs[-1]
+def _what_changed(first: CanaryRun, last: CanaryRun) -> str:
+    """What differs between two runs, as a sentence."""
     changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
     if not changed:
         return "Nothing on this site has changed since; the provider may have changed the model."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-# How often a rule runs that nobody waits for.
+# The interval of rules that are not urgent.
 SOMETIMES = dt.timedelta(minutes=10)
 # Former rules and the rule that each is part of now: NOTIFY_RULES may still name them.
 MERGED_INTO = {"A28": "A2", "A45": "A44", "A49": "A33"}

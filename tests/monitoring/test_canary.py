@@ -130,7 +130,7 @@ def test_alarm_lists_the_sessions_that_were_judged_since(judge, site, client):
     judged([2], judge, score=0.1)
     after = site.session().with_work().judged(0.1).settle()
     (told,) = alarms()
-    assert monitoring.RULES["A50"].sessions("good", START + 2 * DAY) == [after.pk]
+    assert monitoring.RULES["A50"].sessions("good", START + 2 * DAY) == (after.pk,)
     client.force_login(site.person("olga", "operator"))
     page = client.get(f"/alarms/{told.pk}/")
     assert [row.session for row in page.context["rows"]] == [after]
