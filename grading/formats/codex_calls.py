@@ -4,16 +4,14 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from grading.formats import codex_script, codex_tools
 from grading.formats.codex_script import ScriptCalls
 from grading.formats.events import ToolCall, ToolResult
 from grading.formats.js_values import StepBudget
+from grading.formats.reader import Parser, Record
 from grading.formats.values import exit_code_or_none, mapping, text
-
-if TYPE_CHECKING:
-    from grading.formats.reader import Parser, Record
 
 Value = TypeVar("Value")
 CallEvent = TypeVar("CallEvent", ToolCall, ToolResult)
@@ -52,7 +50,7 @@ class Calls:
     and ends of calls made by scripts.
     """
 
-    def __init__(self, parser: "Parser") -> None:
+    def __init__(self, parser: Parser) -> None:
         self._parser = parser
         self._step_budget = StepBudget()
         self._scripts: OrderedDict[str, ScriptCalls] = OrderedDict()
@@ -60,7 +58,7 @@ class Calls:
         self._call_ends: OrderedDict[str, CallEnd] = OrderedDict()
         self._script_call_ends: deque[CallEnd] = deque(maxlen=MAX_REMEMBERED)
 
-    def tool_calls(self, item: "Record", kind: str, at: datetime | None) -> Iterator[ToolCall]:
+    def tool_calls(self, item: Record, kind: str, at: datetime | None) -> Iterator[ToolCall]:
         """Events for one call record. An `exec` script yields one event per tool it calls; a `wait` re-links its
         running script to the new call id.
         """
@@ -78,7 +76,7 @@ class Calls:
             _remember(self._scripts, call_id, running)
         yield self._number(call, call_id, at)
 
-    def tool_results(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
+    def tool_results(self, item: Record, at: datetime | None) -> Iterator[ToolResult]:
         """Events for one output record: one per call of a script; a single one for `wait` or a plain call.
 
         If the output shows no outcome, that of the harness's own record of the call's end counts, if there is one.
@@ -106,7 +104,7 @@ class Calls:
                 result = _with_outcome(result, call_end)  # noqa: PLW2901
             yield self._number(result, _script_call_id(call_id, index, script), at)
 
-    def note_end(self, event: "Record", kind: str) -> None:
+    def note_end(self, event: Record, kind: str) -> None:
         """Remembers the harness's own record of how a call ended, for the call's output, which comes later."""
         if kind not in END_EVENTS:
             return
@@ -137,7 +135,7 @@ def _with_outcome(result: ToolResult, call_end: CallEnd) -> ToolResult:
     return replace(result, failed=call_end.failed, exit_code=call_end.exit_code)
 
 
-def _read_call_end(event: "Record", kind: str) -> CallEnd:
+def _read_call_end(event: Record, kind: str) -> CallEnd:
     """The end of a call from an event of a `kind` in END_EVENTS; `failed` is None if the event doesn't tell."""
     if kind == "exec_command_end":
         exit_code = exit_code_or_none(event.get("exit_code"))

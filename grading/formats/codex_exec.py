@@ -1,16 +1,14 @@
 """`codex exec --json`: a stream of thread, turn and item events."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from grading.formats import codex_tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
+from grading.formats.reader import Parser, Record
 from grading.formats.usage import read_tokens
 from grading.formats.values import content_text, exit_code_or_none, mapping, mappings, text, text_or_none, word_set
-
-if TYPE_CHECKING:
-    from grading.formats.reader import Parser, Record
 
 ITEM_EVENTS: Final = word_set(
     "thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error"
@@ -23,12 +21,12 @@ SILENT: Final = word_set("collab_tool_call todo_list")
 class ExecItems:
     """Reads the events of `codex exec --json`. Started and updated items are skipped: the completed one has it all."""
 
-    def __init__(self, parser: "Parser") -> None:
+    def __init__(self, parser: Parser) -> None:
         self._parser = parser
         self.thread: str | None = None
         self._turn_error: str | None = None  # the message of the last error in this turn
 
-    def feed(self, kind: str, record: "Record") -> list[Event] | None:
+    def feed(self, kind: str, record: Record) -> list[Event] | None:
         """The events of a record of a `kind` in ITEM_EVENTS; None if it has an item of an unknown type."""
         if kind == "thread.started":
             self.thread = text_or_none(record.get("thread_id"))
@@ -51,7 +49,7 @@ class ExecItems:
             return []
         return self._item(mapping(record.get("item")))
 
-    def _item(self, item: "Record") -> list[Event] | None:
+    def _item(self, item: Record) -> list[Event] | None:
         """Events of one completed item; None if its type is unknown."""
         kind, next_number = text(item.get("type") or item.get("item_type")), self._parser.next_number
         if kind in MESSAGES:
@@ -76,7 +74,7 @@ class ExecItems:
         return []
 
 
-def _read_call(item: "Record", kind: str) -> tuple[ToolCall, str]:
+def _read_call(item: Record, kind: str) -> tuple[ToolCall, str]:
     """(call, output text) of a completed item."""
     if kind == "command_execution":
         call = codex_tools.read_call("shell", {"command": text(item.get("command"))})

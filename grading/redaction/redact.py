@@ -8,7 +8,6 @@ hostile line, and its entropy plugins mistake commit hashes for secrets. Nothing
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -57,11 +56,8 @@ MIN_TERMINAL_WIDTH, MAX_WRAPPED_LINES = 60, 20
 _JOINED = re.compile(r"(\[redacted (?:secret|private key)\][ \\+]{1,4})([A-Za-z0-9+/]{8,}={0,2})(?=[ …]|$)")
 _CUT_RUN = re.compile(r"(?<![\w+/.=:-])(?P<v>[\w+/=.:-]{16,})…?$")
 
-Span = tuple[int, int, str]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenSpan:
+class HiddenSpan(NamedTuple):
     """A secret's span in a text, and its kind."""
 
     start: int
@@ -75,16 +71,12 @@ class HiddenSpan:
 
 def redact(text: str) -> str:
     """Replace what looks like a key, password or cookie by `[redacted <kind>]`; everything else stays unchanged."""
-    return _redact_cached(text) if len(text) <= MAX_CACHED_LENGTH else _redact(text)
+    # Short texts are cached because titles and reasons are redacted on every page view.
+    return _redact_cached(text) if len(text) <= MAX_CACHED_LENGTH else redact_slice(text, 0, len(text))
 
 
 @lru_cache(maxsize=8192)
 def _redact_cached(text: str) -> str:
-    """Cached because titles and reasons are redacted on every page view."""
-    return _redact(text)
-
-
-def _redact(text: str) -> str:
     return redact_slice(text, 0, len(text))
 
 
@@ -107,17 +99,13 @@ def redact_line(text: str) -> str:
     previous = None  # a replaced run may be followed by another run of the same key
     while previous != redacted:
         previous = redacted
-        redacted = _JOINED.sub(_redact_joined, redacted)
+        redacted = _JOINED.sub(lambda run: f"{run[1]}[redacted secret]" if is_random(run[2]) else run[0], redacted)
     cut = CUT_TOKEN.search(redacted)
     if cut is None:
         cut = _CUT_RUN.search(redacted)
         if cut is None or UUID.search(cut[0]) or not is_random(cut["v"]):
             return redacted
     return f"{redacted[: cut.start('v')]}[redacted secret]{redacted[cut.end('v') :]}"
-
-
-def _redact_joined(match: re.Match[str]) -> str:
-    return f"{match[1]}[redacted secret]" if is_random(match[2]) else match[0]
 
 
 def redact_json(value: Any) -> Any:
@@ -155,7 +143,7 @@ def find_secrets(text: str) -> list[HiddenSpan]:
     is_escaped = "\\u" in text and _ESCAPED.search(text) is not None
     is_noisy = any(noise in text for noise in _NOISY) or (not text.isascii() and _UNSEEN.search(text) is not None)
     if not is_escaped and not is_noisy:
-        return [HiddenSpan(start=start, end=end, kind=kind) for start, end, kind in _merge(_find_all(text))]
+        return _merge(_find_all(text))
     copy, runs = _without_noise(text)
     copy_starts = [run.copy_start for run in runs]
     secrets: list[HiddenSpan] = []
@@ -164,7 +152,7 @@ def find_secrets(text: str) -> list[HiddenSpan]:
         last = runs[bisect_right(copy_starts, end - 1) - 1]
         text_start = first.text_start + start - first.copy_start
         last_character = last.text_start + end - 1 - last.copy_start
-        secrets.append(HiddenSpan(start=text_start, end=last_character + last.width, kind=kind))
+        secrets.append(HiddenSpan(text_start, last_character + last.width, kind))
     return secrets
 
 
@@ -197,34 +185,33 @@ def _without_noise(text: str) -> tuple[str, list[CopiedRun]]:
     return "".join([*pieces, text[text_end:]]), runs
 
 
-def _merge(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[HiddenSpan]) -> list[HiddenSpan]:
     """The spans in order; those that touch or overlap become one, of the first one's kind."""
-    merged: list[Span] = []
-    for start, end, kind in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged_start, merged_end, merged_kind = merged[-1]
-            merged[-1] = (merged_start, max(merged_end, end), merged_kind)
+    merged: list[HiddenSpan] = []
+    for span in sorted(spans):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, span.end))
         else:
-            merged.append((start, end, kind))
+            merged.append(span)
     return merged
 
 
-def _find_all(text: str) -> Iterator[Span]:
+def _find_all(text: str) -> Iterator[HiddenSpan]:
     """The spans of private keys and other secrets, with the lines over which a terminal wrapped them."""
     for start, end in private_keys.find(text):
-        yield start, end, "private key"
+        yield HiddenSpan(start, end, "private key")
     # The same length as the text: "İ" is the only character with two in lower case.
     lowered = text.replace("İ", "i").lower()
     wrapped_end = 0  # the end of the last wrapped line
     for span in sorted(_find_on_lines(text, lowered)):
         yield span
-        if span[1] >= wrapped_end:
+        if span.end >= wrapped_end:
             for rest in _find_wrapped_lines(text, span):
-                wrapped_end = rest[1]
+                wrapped_end = rest.end
                 yield rest
 
 
-def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
+def _find_on_lines(text: str, lowered: str) -> Iterator[HiddenSpan]:
     """The spans of secrets other than private keys; patterns run only if the text has a literal that they need."""
     long_words = [word for word in text.split() if len(word) >= MIN_TOKEN_LENGTH]
     joined_words = " ".join(long_words)
@@ -233,13 +220,13 @@ def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
     shapes += [shape for shape in OTHERS if not shape.needs.isdisjoint(literals)]
     for shape in shapes:
         for start, end in shape.find(text, lowered):
-            yield start, end, shape.kind
+            yield HiddenSpan(start, end, shape.kind)
     if not NAME_LITERALS.isdisjoint(literals):
         for start, end in find_named_values(text, lowered):
-            yield start, end, "secret"
+            yield HiddenSpan(start, end, "secret")
     if any(len(word) >= random_runs.MIN_LENGTH for word in long_words):
         for start, end in random_runs.find(text):
-            yield start, end, "secret"
+            yield HiddenSpan(start, end, "secret")
     patterns = [(kind, pattern) for needs, kind, pattern in _library() if any(need in lowered for need in needs)]
     for offset, piece in _pieces(text) if patterns else ():
         for kind, pattern in patterns:
@@ -250,16 +237,16 @@ def _find_on_lines(text: str, lowered: str) -> Iterator[Span]:
                 longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
                 key_group = longest if len(match[longest] or "") >= MIN_SECRET_LENGTH else 0
                 start, end = match.span(key_group)
-                yield offset + start, offset + end, kind
+                yield HiddenSpan(offset + start, offset + end, kind)
 
 
-def _find_wrapped_lines(text: str, span: Span) -> Iterator[Span]:
+def _find_wrapped_lines(text: str, span: HiddenSpan) -> Iterator[HiddenSpan]:
     """The following lines of a value that a terminal wrapped, one span per line.
 
     The value must end at the end of a line as wide as a terminal. Each next line is part of it if it begins with a run
     that isn't a word or an assignment. A run that is shorter than the line is the last.
     """
-    _start, end, kind = span
+    end = span.end
     width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
     if width < MIN_TERMINAL_WIDTH:
         return
@@ -269,7 +256,7 @@ def _find_wrapped_lines(text: str, span: Span) -> Iterator[Span]:
             return
         if "=" in rest[1].rstrip("=") or (WORDS.fullmatch(rest[1]) and not is_random(rest[1])):
             return
-        yield rest.start(1), rest.end(1), kind
+        yield HiddenSpan(rest.start(1), rest.end(1), span.kind)
         if len(rest[1]) < width:
             return
         end = rest.end(1)

@@ -86,7 +86,7 @@ class ArtifactDefinition:
                 why = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "no text"
                 raise InvalidRule(
                     f"line pattern of rule {self.kind!r} does not compile: {why}; correct it. Lookaheads (?=…) (?!…), "
-                    "lookbehinds and backreferences are not known here, because they can take for ever"
+                    "lookbehinds and backreferences are not supported, because they can run without end"
                 ) from error
         object.__setattr__(self, "regex", regex)
 

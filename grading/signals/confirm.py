@@ -227,8 +227,8 @@ def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool)
     else:
         passed = outputs.read_test_outcome(text)
     if ok is False and intent.is_last:
-        # A failing exit status outweighs a summary of passed tests. Without a summary it tells of the tests only if
-        # nothing before them could fail, and if the runner started.
+        # A failing exit status outweighs a summary of passed tests. Without a summary, the tests failed only if nothing
+        # before them could fail and the runner started.
         if passed is None and outputs.never_ran(text):
             return None, outputs.REFUSED_RESOURCE.search(text) is not None
         fails_silently = passed is None and intent.is_first and is_alone

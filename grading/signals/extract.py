@@ -100,7 +100,7 @@ def _find_session(call: ToolCall) -> str:
 
 
 class _Collector:
-    """The state of the pass; `counts` has one counter per count of `Signals`, under a short name of its own.
+    """The state of the pass. `counts` has the counts of `Signals`, by shorter names.
 
     `open_calls` and `failed_digests` are capped, oldest out first. `user_record` is the record of the last user
     message: further messages with it are parts of the same turn. `user_spoke_last`: no assistant message came since.

@@ -20,8 +20,8 @@ from grading.signals.suites import Suite, SuiteKind, is_within
 # The most runs that are compared, the last ones.
 MAX_RUNS = 200
 MAX_TEXT = 4_000
-# How many of a person's messages before work is taken back may have asked for that.
-MAX_ASKING = 3
+# How many of the user's last messages before a restore are searched for a request to take work back.
+MAX_REQUESTS_BEFORE_RESTORE = 3
 DOCUMENTS = re.compile(r"\.(?:md|mdx|rst|adoc)$", re.IGNORECASE)
 # The session says that tests have to fail for now.
 DELIBERATE = re.compile(
@@ -31,7 +31,7 @@ DELIBERATE = re.compile(
     r"\bmüssen\b.{0,30}\b(?:rot|fehlschlagen)\b|\brot sein\b|\bdoit échouer\b|\bdebe fallar\b",
     re.IGNORECASE,
 )
-# A person asks for work to be taken back.
+# The user asks for work to be taken back.
 TAKE_BACK = re.compile(
     r"\bundo\b|\brevert\b|\broll (?:\w{1,10} ){0,2}back\b|\btake (?:\w{1,10} ){1,3}back\b|"
     r"\bback (?:\w{1,10} ){0,2}out\b|\bthrow (?:\w{1,12} ){1,3}(?:away|out)\b|\bdiscard\b|"
@@ -230,7 +230,7 @@ def _taken_back(course: SessionCourse) -> Iterator[str]:
         return
     # Only messages after the work and before the restore can have asked for it.
     texts = [text for at, text in course.requests if course.edits[0][0] < at < restores[-1].at]
-    if not any(map(TAKE_BACK.search, texts[-MAX_ASKING:])):
+    if not any(map(TAKE_BACK.search, texts[-MAX_REQUESTS_BEFORE_RESTORE:])):
         return
     restored = [path for one in restores for path in one.paths]
     if any(not one.paths for one in restores) or all(

@@ -250,7 +250,7 @@ class Work:
         outcomes = confirm.find_check_outcomes(intent, result)
         for target, passed in outcomes.items():
             self.track_check(replace(intent, target=target), passed=passed, at=result.at)
-        # A list of runs also has earlier ones, so only the exit status tells that the run that was waited for is red.
+        # A list of runs also has earlier ones, so only the exit status shows that the awaited run is red.
         if outcomes:
             is_red = result.ok is False and intent.is_last and False in outcomes.values()
             self.failed_check_at = result.at if is_red else 0

@@ -90,7 +90,7 @@ def test_a_pattern_from_before_that_cannot_be_is_said_and_breaks_nothing(client,
     client.force_login(olga)
     html = client.get("/grading/artifactrule/").content.decode()
     assert "Cannot work" in html
-    assert "backreferences are not known here" in html
+    assert "backreferences are not supported" in html
 
 
 def test_a_rule_is_deleted_by_an_operator_who_is_told_what_that_changes(client, olga):
