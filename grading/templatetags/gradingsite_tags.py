@@ -84,7 +84,7 @@ def usd(value: float | None) -> str:
         return "$0"
     if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
         return f"{100 * value:.1f} ¢"
-    return "$" + f"{value:.2f}".removeprefix("0")
+    return f"${value:,.2f}"
 
 
 @register.filter
@@ -109,12 +109,12 @@ def plain(value: float | str | None) -> str:
 
 @register.filter
 def price(value: float | None) -> str:
-    """A price a million tokens: $2, $.10, $2.50."""
+    """A price a million tokens: $2, $0.10, $2.50."""
     if value is None:
         return DASH
-    return (
-        f"${value:g}" if float(value).is_integer() else usd(value) if value >= 1 else f"${value:.3g}".replace("$0", "$")
-    )
+    if float(value).is_integer():
+        return f"${value:g}"
+    return f"${value:.2f}" if round(value, 2) == value else f"${value:.3g}"
 
 
 @register.filter

@@ -98,4 +98,4 @@ def test_late_cost_of_the_graded_is_a_proposal(site):
 def test_page_shows_the_logs_cost(site, client):
     session = site.upload("s", claude("s", 0.25)).session
     client.force_login(site.person("olga", "operator"))
-    assert "<b>$.25</b>" in client.get(f"/sessions/{session.pk}/").content.decode()
+    assert "<b>$0.25</b>" in client.get(f"/sessions/{session.pk}/").content.decode()

@@ -151,7 +151,7 @@ def test_spent_today_is_what_the_budget_counts_tests_of_the_key_included(viewer,
     for path in ("/", "/quota/"):
         html = flat(viewer.get(path))
         start = html.index("Spent today")
-        assert "$.11" in html[start : start + 900]
+        assert "$0.11" in html[start : start + 900]
         assert "canary or key test" in html[start : start + 2500]
         assert "4.00 ¢" in html[start : start + 2500]
 

@@ -13,7 +13,7 @@ from grading.templatetags import gradingsite_tags as tags
         (tags.number, 0.32, ".32"), (tags.number, 0.0, ".00"), (tags.number, 1.0, "1"), (tags.number, None, "–"),
         (tags.mean3, 0.5834, ".583"), (tags.mean3, None, "–"), (tags.signed, 0.02, "+.020"),
         (tags.signed, -0.0204, "−.020"), (tags.signed2, 0.48, "+.48"), (tags.signed2, None, "–"),
-        (tags.usd, 1.99, "$1.99"), (tags.usd, 0.34, "$.34"), (tags.usd, 0.069, "6.9 ¢"), (tags.usd, 0, "$0"),
+        (tags.usd, 1.99, "$1.99"), (tags.usd, 0.34, "$0.34"), (tags.usd, 0.069, "6.9 ¢"), (tags.usd, 0, "$0"),
         (tags.usd, None, "–"), (tags.weight, 0.3, ".3"), (tags.weight, 1.0, "1"), (tags.weight, 0.0, "0"),
         (tags.amount, 0.0, "0"), (tags.amount, 0.5, ".50"), (tags.signed2, -0.004, "+.00"),
         (tags.short_number, 18_400, "18.4 k"), (tags.short_number, 900, "900"), (tags.short_number, None, "–"),
