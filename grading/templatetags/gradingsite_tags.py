@@ -88,12 +88,6 @@ def usd(value: float | None) -> str:
 
 
 @register.filter
-def dollars(value: float) -> str:
-    """A price in a sentence: $0.40."""
-    return f"${value:,.2f}"
-
-
-@register.filter
 def fine_usd(value: float | None) -> str:
     """A part of a price, with another digit, so that the sum can be followed: 0.83 ¢."""
     return f"{100 * value:.2f} ¢" if value is not None and value < 0.1 else usd(value)  # noqa: PLR2004 - ten cents
