@@ -192,7 +192,7 @@ SCREENS: dict[str, Address] = {
             f"?{POLICY}&preview=yes",
             f"?{POLICY}&preview=yes&log=yes",
             "?to=1",
-            "?new-site",
+            "?preset=quick",
             "?preview=yes&half_life_days=eve",
         ),
     ),

@@ -194,14 +194,6 @@ class CapAdvice:
     bias_variance: float
     mean: float
 
-    @property
-    def arithmetic(self) -> str:
-        """The calculation as text."""
-        return (
-            f"{self.mean:.2f}·(1 − {self.mean:.2f}) ÷ ({self.bias:+.2f}² + {self.bias_variance:.4f}) = {self.cap:.1f}, "
-            f"from {self.pairs} pairs"
-        )
-
 
 def advise_cap(pairs: Iterable[MachineHumanPair], source: str) -> CapAdvice | None:
     """A cap on the evidence of one biased source, from sessions that a person graded too.

@@ -19,20 +19,22 @@ from grading.models import Agent, ApiToken, LogImport
 from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
 
+# How the harnesses are called that write their own names otherwise.
+TITLES = {"claude-code": "Claude Code", "codex": "Codex CLI"}
 # What each choice means to whoever makes a token.
 HOLDERS = (
-    (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine: the two lines below."),
+    (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine."),
     (
         TokenScope.RUNNER,
         "A runner that the agent cannot read",
-        "The agent runs as another user, or on another machine. What such a runner saw counts in full.",
+        "The agent runs as another user or on another machine. What the runner reports counts in full.",
     ),
     (
         TokenScope.AGENT,
         "The agent itself",
-        "It vouches for its own work, so that its rewards count less than others do.",
+        "It reports on its own work, so its rewards count less.",
     ),
-    (TokenScope.READ, "Something that only reads", "A dashboard or a script: it can submit nothing."),
+    (TokenScope.READ, "A dashboard or script", "It can read, and submit nothing."),
 )
 
 
@@ -84,7 +86,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "imported": LogImport.objects.select_related("agent").first(),
         "address": site_address(request),
-        "harnesses": list(HOOKED),
+        "harnesses": [(name, TITLES.get(name, name)) for name in HOOKED],
         "checksum": hook_checksum(request),
     }
     return TemplateResponse(request, "connect/connect.html", context)

@@ -23,14 +23,15 @@ from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
 from grading.screens.sample_data import SamplesHeld, held
 
+# Each entry with the folders of its pages.
 NAV = (
-    ("Dashboard", "admin:index", "/"),
-    ("Review", "admin:review", "/review/"),
-    ("Sessions", "admin:sessions", "/sessions/"),
-    ("Bandits", "admin:bandits", "/bandits/"),
-    ("Quota", "admin:quota", "/quota/"),
-    ("Alarms", "admin:alarms", "/alarms/"),
-    ("Settings", "admin:settings", "/settings/"),
+    ("Dashboard", "admin:index", ()),
+    ("Review", "admin:review", ("/review/", "/history/")),
+    ("Sessions", "admin:sessions", ("/sessions/",)),
+    ("Bandits", "admin:bandits", ("/bandits/",)),
+    ("Quota", "admin:quota", ("/quota/", "/rubrics/", "/runs/", "/calibration/")),
+    ("Alarms", "admin:alarms", ("/alarms/",)),
+    ("Settings", "admin:settings", ("/settings/", "/connect/", "/imports/", "/categories/", "/samples/")),
 )
 
 
@@ -114,12 +115,15 @@ def latest_rows() -> tuple[int, ...]:
 
 def navigation(path: str, counts: dict[str, int]) -> list[dict[str, Any]]:
     """The main entries, with what is open in each, as seen from the page at `path`."""
-    entries = []
-    for title, name, prefix in NAV:
-        url = reverse(name)
-        current = path == url or (prefix != "/" and path.startswith(url))
-        entries.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
-    return entries
+    return [
+        {
+            "title": title,
+            "url": reverse(name),
+            "current": path == reverse(name) or path.startswith(folders),
+            "count": counts.get(title, 0),
+        }
+        for title, name, folders in NAV
+    ]
 
 
 def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:

@@ -84,12 +84,6 @@ def usd(value: float | None) -> str:
         return "$0"
     if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
         return f"{100 * value:.1f} ¢"
-    return f"${value:.2f}"
-
-
-@register.filter
-def dollars(value: float) -> str:
-    """A price in a sentence: $0.40."""
     return f"${value:,.2f}"
 
 
@@ -109,10 +103,12 @@ def plain(value: float | str | None) -> str:
 
 @register.filter
 def price(value: float | None) -> str:
-    """A price a million tokens: $2, $0.1, $2.50."""
+    """A price a million tokens: $2, $0.10, $2.50."""
     if value is None:
         return DASH
-    return usd(value) if value > 1 and not float(value).is_integer() else f"${value:g}"
+    if float(value).is_integer():
+        return f"${value:g}"
+    return f"${value:.2f}" if round(value, 2) == value else f"${value:.3g}"
 
 
 @register.filter

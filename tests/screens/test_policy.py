@@ -81,6 +81,18 @@ def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     assert PolicyVersion.objects.filter(bandit__name="category").count() == 1
 
 
+def test_a_preset_is_previewed_with_its_changes_and_is_in_force_once_saved(operator):
+    assert 'Balanced <span class="pill strong">in force</span>' in read(operator)
+    page = read(operator, preset="quick")
+    assert "Half-life 45 → 14 days; exploration .005 → .03 of 1." in page
+    operator.post(PAGE, hidden(page))
+    assert 'Quick <span class="pill strong">in force</span>' in read(operator)
+    policy(half_life_days=20)
+    page = read(operator)
+    assert "your own numbers, is in force" in page
+    assert "pill strong" not in page
+
+
 def test_putting_it_in_force_does_what_the_preview_promised(operator):
     teach()
     page = preview(operator, half_life_days="7", weight_journal=".1", cap_journal="5")
@@ -143,7 +155,7 @@ def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
         ({"weight_judge": "1.5"}, "Of judge: expected a number from 0 to 1; got 1.5."),
         ({"weight_judge": ""}, "The weight of judge is a share from 0 to 1"),
         ({"cap_judge": "-1"}, "Of judge: expected a number above 0; got -1.0."),
-        ({"consumption_per_agent": "1.5"}, "Limit of an agent is a whole number (sessions a day), usually 2."),
+        ({"consumption_per_agent": "1.5"}, "Limit for an agent is a whole number (sessions a day), usually 2."),
         ({"half_life_days": "nan"}, "Half-life is a number (days)"),
         ({"note": "x" * 501}, "at most 500 characters"),
     ],
@@ -205,13 +217,13 @@ def test_costs_stand_with_their_coverage(operator):
     assert '<td class="right">at least $0.25</td><td class="right dim">1 of 4</td>' in page
 
 
-def test_pairs_suggest_a_cap_with_its_arithmetic(site, operator):
+def test_pairs_suggest_a_cap(site, operator):
     rita = site.person("rita", "reviewer")
     for value in (0.7, 0.8, 0.9):
         session = review_cast.flagged(0.3)
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
         review.submit(session, rita, answer=Answer.GRADE, value=value, reason="merged")
-    assert re.search(r"<strong>[\d.]+</strong> <span class=\"t12 dim\">0.80·\(1 − 0.80\)", read(operator))
+    assert re.search(r"<strong>[\d.]+</strong> <span class=\"dim\">from 3 pairs</span>", read(operator))
 
 
 def test_a_lesson_bandit_has_lessons_numbers_and_names_have_none(operator):

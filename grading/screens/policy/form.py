@@ -50,8 +50,8 @@ OPEN = Number(
     unit="at once",
     empty="any",
     whole=True,
-    help="Those whose session has not come, for a day each. Who may ask without end asks until the answer suits. "
-    "Empty: no limit.",
+    help="Decisions of the last day whose session has not come in. Limited so that nobody can ask again until the "
+    "choice looks good. Empty: no limit.",
 )
 CHOICE, MANY = frozenset({BanditKind.CHOICE}), frozenset({BanditKind.MANY})
 GROUPS = (
@@ -63,27 +63,28 @@ GROUPS = (
                 name="follows_change",
                 label="Breaks and drift",
                 switch=("followed", "not followed"),
-                help="What an arm earned before it broke doesn’t count, and drifting evidence is forgotten sooner.",
+                help="Ignores what an arm earned before a sudden change, and forgets sooner where rewards drift.",
             ),
             Number(
                 name="varies_by_day",
                 label="Good and bad days",
                 switch=("estimated", "ignored"),
-                help="Sessions of one day share its luck: the more an arm’s days differ, the less each of them counts. "
+                help="The more an arm’s days differ from each other, the less each session of one day counts. "
                 "Needs breaks and drift to be followed.",
             ),
             Number(
                 name="long_run_half_life_days",
                 label="Long-run half-life",
                 unit="days",
-                help="The same for an arm’s long-run mean, to which it returns without new evidence.",
+                help="The same for the long-run mean, to which an arm returns without new evidence.",
             ),
             Number(
                 name="evidence_cap",
                 label="Most evidence of an arm",
-                unit="pseudo-observations",
+                unit="observations",
                 empty="no cap",
-                help="The newest counts up to this, so that a large record can still be moved. Empty: no cap.",
+                help="Only the newest evidence up to this counts, so that an arm with a long record can still move. "
+                "Empty: no cap.",
             ),
         ),
     ),
@@ -92,39 +93,39 @@ GROUPS = (
         numbers=(
             Number(
                 name="prior_strength",
-                label="Prior κ",
-                unit="pseudo-observations",
-                help="How much stands behind the long-run mean before any evidence. From 5.",
+                label="Prior",
+                unit="observations",
+                help="How many observations the long-run mean counts as, before any evidence. At least 5.",
             ),
             Number(
                 name="evidence_scale",
-                label="Evidence scale e",
-                unit="pseudo-observations a grade",
+                label="Weight of a grade",
+                unit="observations",
                 empty="estimated",
-                help="What one graded session is worth, 1 to 8. Empty: estimated from how far grades scatter.",
+                help="What one graded session counts as, 1 to 8. Empty: estimated from how far grades scatter.",
             ),
             Number(
                 name="cost_weight",
                 label="Price of a dollar",
                 unit="reward",
-                help="Reward subtracted for each dollar a session cost. An unknown cost counts as the arm’s mean.",
+                help="Reward subtracted for each dollar that a session cost. An unknown cost counts as the arm’s mean.",
             ),
             Number(
                 name="agent_cap",
-                label="Most sessions of an agent",
+                label="Sessions of an agent",
                 unit="a day and arm",
                 empty="no cap",
                 whole=True,
-                help="Of those that only the agent or its hook vouches for. More than these count together as much as "
-                "these, where another agent works too. Empty: no cap.",
+                help="How many sessions that only the agent or its hook vouches for count in full, where other agents "
+                "use the arm too. Empty: no cap.",
             ),
             Number(
                 name="agent_cap_alone",
-                label="Most sessions of an agent alone",
+                label="Sessions of an arm’s only agent",
                 unit="a day and arm",
                 empty="as elsewhere",
                 whole=True,
-                help="The same on an arm that no other agent works on. Empty: as many as elsewhere.",
+                help="The same on an arm that no other agent uses. Empty: as many as elsewhere.",
             ),
             Number(
                 name="pooling",
@@ -145,42 +146,42 @@ GROUPS = (
                 label="Exploration",
                 unit="of 1",
                 empty="a floor for each arm",
-                help="The chance shared by all arms, whatever is known of them: with 8 arms and .005, each gets .0006.",
+                help="The share of choices spread evenly over all arms, whatever they earned.",
             ),
             Number(
                 name="sharpness",
                 label="Sharpness",
-                unit="power of P(best)",
-                help="1 chooses an arm as often as it may be the best; 2, as often as two draws agree on it. Up to 4.",
+                unit="1 to 4",
+                help="1 chooses an arm as often as it is probably the best; a higher number prefers the leader.",
             ),
             Number(
                 name="floor",
                 label="Floor",
                 unit="of 1",
-                help="The least chance of an arm that may be chosen, where the exploration is empty.",
+                help="The least chance of an arm, where exploration is empty.",
             ),
             Number(
                 name="probation_sessions",
-                label="A probation ends with",
+                label="Probation ends after",
                 unit="rewarded sessions",
                 whole=True,
-                help="Until then, a new arm is tried only on low-stakes work.",
+                help="Until then a new arm is used only for low-stakes work.",
             ),
             Number(
                 name="probation_per_agent",
-                label="Tries of an agent on probation",
+                label="Probation, each agent",
                 unit="sessions a day",
                 empty="any",
                 whole=True,
-                help="With each arm on probation, at most. Empty: no limit.",
+                help="At most, for each arm on probation. Empty: no limit.",
             ),
             Number(
                 name="probation_per_day",
-                label="Tries of all agents on probation",
+                label="Probation, all agents",
                 unit="sessions a day",
                 empty="any",
                 whole=True,
-                help="The same of all agents together, not counting what one insisted on. Empty: no limit.",
+                help="The same for all agents together, without arms that an agent requested. Empty: no limit.",
             ),
             OPEN,
         ),
@@ -191,7 +192,7 @@ GROUPS = (
         numbers=(
             Number(
                 name="consumption_per_agent",
-                label="Limit of an agent",
+                label="Limit for an agent",
                 unit="sessions a day",
                 empty="any",
                 whole=True,
@@ -199,32 +200,37 @@ GROUPS = (
             ),
             Number(
                 name="consumption_per_day",
-                label="Limit of all agents",
+                label="Limit for all agents",
                 unit="sessions a day",
                 empty="any",
                 whole=True,
-                help="The same of all agents together, not counting what one insisted on. Empty: no limit.",
+                help="The same for all agents together, without arms that an agent requested. Empty: no limit.",
             ),
-            Number(name="consumption_boost", label="Boost", unit="× the chance", help="At an average of .5 and more."),
+            Number(
+                name="consumption_boost",
+                label="Boost",
+                unit="× the chance",
+                help="If the average reward is .5 or more.",
+            ),
             Number(
                 name="consumption_penalty",
                 label="Penalty",
                 unit="× the chance",
-                help="Below .3, with rewards enough.",
+                help="If the average reward is below .3.",
             ),
             Number(
                 name="consumption_window_days",
                 label="Window",
                 unit="days",
                 whole=True,
-                help="Averaged over this many days.",
+                help="The days that the average covers.",
             ),
             Number(
                 name="consumption_min_samples",
-                label="A penalty needs",
+                label="Penalty needs",
                 unit="rewards",
                 whole=True,
-                help="With fewer, there is no penalty.",
+                help="No penalty with fewer than these.",
             ),
         ),
     ),
@@ -237,21 +243,21 @@ GROUPS = (
                 name="salience_floor",
                 label="Salience floor",
                 unit="of 1",
-                help="What a session counts for a lesson that had no part in it.",
+                help="How much a session counts for a lesson that played no part in it.",
             ),
             Number(
                 name="holdout",
                 label="Holdout",
                 unit="of 1",
-                help="Chance with which a lesson that matches is held out, to 0.5. Without one nothing tells what a "
-                "lesson causes; with a small one, few lessons ever get a verdict.",
+                help="Chance that a matching lesson is withheld, up to .5. Without it the effect of a lesson cannot be "
+                "measured; if it is small, few lessons ever get a verdict.",
             ),
             Number(
                 name="holdout_decided",
                 label="Holdout once decided",
                 unit="of 1",
                 empty="as before",
-                help="The same, of a lesson that has a verdict. Empty: as of any other.",
+                help="The same for a lesson that has a verdict. Empty: as for any other.",
             ),
         ),
     ),
@@ -301,7 +307,7 @@ class BanditPolicyForm(forms.Form):
         for source in SOURCES:
             wrong = f"The weight of {source} is a share from 0 to 1, for example .3."
             self.fields[f"weight_{source}"] = forms.FloatField(error_messages=_errors(wrong))
-            wrong = f"The cap of {source} is a number of pseudo-observations above 0, or empty for none."
+            wrong = f"The cap of {source} is a number of observations above 0, or empty for none."
             self.fields[f"cap_{source}"] = forms.FloatField(required=False, error_messages=_errors(wrong))
 
     def numbers(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from grading.reward.human_pairs import human_pairs
 from grading.screens.arms.view import bandit_or_404
 from grading.screens.moves import in_words
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
+from grading.screens.policy.presets import PRESETS
 
 LISTED = 50
 # A version's numbers of these are read at each decision and nowhere else.
@@ -28,8 +29,8 @@ AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `new-site`
-    those that a new site begins with. A POST puts them in force.
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `preset`
+    those of a preset. A POST puts them in force.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
@@ -50,13 +51,14 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
             messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
         return _preview_page(request, seen, f"Back to version {earlier.version}.")
-    if "new-site" in request.GET:
+    preset = next((each for each in PRESETS if each.name == request.GET.get("preset")), None)
+    if preset is not None:
         try:
-            seen = policies.preview(bandit.name, policies.new_site_numbers(held), timezone.now())
+            seen = policies.preview(bandit.name, preset.changed_numbers(held), timezone.now())
         except ValidationError as error:
-            messages.error(request, f"They cannot be put beside your numbers. {' '.join(error.messages)}")
+            messages.error(request, f"{preset.title} does not fit your other numbers. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
-        return _preview_page(request, seen, "The numbers that a new site begins with.")
+        return _preview_page(request, seen, f"Preset {preset.title}.")
     form = BanditPolicyForm(request.GET or None, held=held)
     if "preview" in request.GET and form.is_valid():
         try:
@@ -132,8 +134,10 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         if cost.n
     ]
     # The dearest first.
-    differs = bandit.kind == BanditKind.CHOICE and bool(policies.new_site_numbers(held))
     costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
+    presets = [
+        (preset, changes(held, policies.build_version(bandit, preset.changed_numbers(held)))) for preset in PRESETS
+    ]
     context = {
         "title": f"{bandit} policy",
         "bandit": bandit,
@@ -145,7 +149,9 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         "memory": policies.memory_of(held, now),
         "costs": costs,
         "history": history(bandit),
-        "news": changes(held, policies.build_version(bandit, policies.new_site_numbers(held))) if differs else [],
+        "presets": presets,
+        "is_custom": all(changed for _, changed in presets),
+        "chooses": bandit.kind == BanditKind.CHOICE,
     }
     return TemplateResponse(request, "policy/policy.html", context)
 
