@@ -18,6 +18,7 @@ from grading.intake import token_quota
 from grading.models import Agent, ApiToken, LogImport
 from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
+from grading.screens.http import StaffRequest, staff_view
 
 # What each choice means to whoever makes a token.
 HOLDERS = (
@@ -50,8 +51,9 @@ class ConnectForm(forms.Form):
     )
 
 
-def show(request: HttpRequest) -> TemplateResponse:
-    person: User = request.user  # type: ignore[assignment]  # the screen needs a login
+@staff_view("grading.add_apitoken")
+def show(request: StaffRequest) -> TemplateResponse:
+    person = request.user
     form, issued, agent = ConnectForm(), "", None
     if request.method == "POST" and "token" in request.POST:
         agent, issued = _change(request, person)

@@ -16,6 +16,7 @@ from bandit.reading import version_of
 from grading.intake import naming
 from grading.models import Session
 from grading.screens.arms import acts
+from grading.screens.http import StaffRequest, staff_view
 
 LISTED = 100
 CHANGE = "bandit.change_arm"
@@ -32,7 +33,8 @@ class ArmListRow:
     event: ArmEvent | None
 
 
-def show(request: HttpRequest, name: str) -> HttpResponse:
+@staff_view("bandit.view_arm")
+def show(request: StaffRequest, name: str) -> HttpResponse:
     """The list; a POST adds an arm."""
     bandit = bandit_or_404(name)
     typed = {"name": "", "title": "", "near": ""}
@@ -107,7 +109,8 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
 # --- one arm ---------------------------------------------------------------------------------------------------------
 
 
-def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+@staff_view("bandit.view_arm")
+def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
     """One arm: its record and its acts; with `do`, what a merge, a retirement or a part would do, before it is done."""
     arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
     if request.method == "POST":

@@ -1,7 +1,7 @@
 """Withdraw a person's verdict, with a reason: what held before it holds again."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
@@ -9,10 +9,12 @@ from grading import review
 from grading.models import Grade
 from grading.review import answers
 from grading.reward import rewards
+from grading.screens.http import StaffRequest, staff_view
 from grading.vocabulary import Source
 
 
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.add_grade")
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     """Withdraw a person's verdict, with a reason. What held before it holds again."""
     grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
     reason = request.POST.get("reason", "").strip()
@@ -24,9 +26,9 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         given = getattr(grade, "answer", None)
         try:
             if given is None:
-                review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # the screen needs a login
+                review.undo(grade, request.user, reason=reason)
             else:
-                answers.undo(given, request.user, reason)  # type: ignore[arg-type] # as above
+                answers.undo(given, request.user, reason)
         except review.CorrectionError as error:
             problem = str(error)
         else:

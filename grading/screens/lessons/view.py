@@ -37,6 +37,7 @@ from grading.reward import lessons
 from grading.reward.lessons import LessonFigures, Overview
 from grading.screens import charts
 from grading.screens.calibration import card as calibration
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.policy.form import typed
 from grading.templatetags.gradingsite_tags import plain
 
@@ -87,7 +88,8 @@ class LessonRow:
         return (self.posterior.high - self.posterior.low) / 2
 
 
-def index(request: HttpRequest) -> TemplateResponse:
+@staff_view("bandit.view_bandit")
+def index(request: StaffRequest) -> TemplateResponse:
     return show(request, Bandit.objects.select_related("baseline").get(name="lesson"))
 
 
@@ -122,7 +124,8 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     return TemplateResponse(request, "lessons/lessons.html", context)
 
 
-def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("bandit.view_bandit")
+def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
     """One lesson: every kind of figure, windows, categories, its sessions, its draws."""
     arm = Arm.objects.select_related("bandit__baseline", "merged_into").filter(pk=pk).first()
     if arm is None or arm.bandit.kind != BanditKind.MANY:

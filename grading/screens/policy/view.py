@@ -19,6 +19,7 @@ from bandit.reading import policy_of, rows_of, site_day, version_of
 from bandit.versions import StaleVersion, current_calibration
 from grading.reward.human_pairs import human_pairs
 from grading.screens.arms.view import bandit_or_404
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import in_words
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
 
@@ -27,7 +28,8 @@ LISTED = 50
 AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
-def show(request: HttpRequest, name: str) -> HttpResponse:
+@staff_view("grading.change_quota")
+def show(request: StaffRequest, name: str) -> HttpResponse:
     """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `new-site`
     those that a new site begins with. A POST puts them in force.
     """

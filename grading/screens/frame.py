@@ -1,4 +1,4 @@
-"""What stands on every page: navigation with its counts, the judge's state, open alarms, notices."""
+"""What every page shows around its own content: navigation with its counts, the judge's state, open alarms."""
 
 import datetime as dt
 import hashlib
@@ -8,34 +8,32 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Count, Exists
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from grading import monitoring
 from grading.health import pulse
-from grading.models import Alarm, Quota, ReviewItem
+from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.sessions import yours
 from grading.monitoring.judges import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
-from grading.screens.sample_data import SamplesHeld, held
 
 NAV = (
-    ("Dashboard", "admin:index", "/"),
-    ("Review", "admin:review", "/review/"),
-    ("Sessions", "admin:sessions", "/sessions/"),
-    ("Bandits", "admin:bandits", "/bandits/"),
-    ("Quota", "admin:quota", "/quota/"),
-    ("Alarms", "admin:alarms", "/alarms/"),
-    ("Settings", "admin:settings", "/settings/"),
+    ("Dashboard", "admin:index"),
+    ("Review", "admin:review"),
+    ("Sessions", "admin:sessions"),
+    ("Bandits", "admin:bandits"),
+    ("Quota", "admin:quota"),
+    ("Alarms", "admin:alarms"),
+    ("Settings", "admin:settings"),
 )
 
-
-# Where a request keeps the grader in use, and what holds for everybody.
-KEPT, NOW = "grader_in_use", "site_now"
 # The latest session, settlement, grade and attempt, and how many attempts run: whatever changes a figure on a page
 # leaves a row in one of them, but for a call that ends as the one before it did.
 LATEST = """
@@ -97,14 +95,6 @@ def site_now() -> SiteNow:
     )
 
 
-def site_of(request: HttpRequest) -> SiteNow:
-    """`site_now`, asked once a request."""
-    if not hasattr(request, NOW):
-        setattr(request, NOW, site_now())
-    known: SiteNow = getattr(request, NOW)
-    return known
-
-
 def latest_rows() -> tuple[int, ...]:
     """The numbers that LATEST asks for, 0 where there is no row."""
     with connection.cursor() as cursor:
@@ -115,9 +105,9 @@ def latest_rows() -> tuple[int, ...]:
 def navigation(path: str, counts: dict[str, int]) -> list[dict[str, Any]]:
     """The main entries, with what is open in each, as seen from the page at `path`."""
     entries = []
-    for title, name, prefix in NAV:
+    for title, name in NAV:
         url = reverse(name)
-        current = path == url or (prefix != "/" and path.startswith(url))
+        current = path == url if url == "/" else path.startswith(url)
         entries.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
     return entries
 
@@ -130,38 +120,52 @@ def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:
     return next((each for each in unseen if each.about == about_quota(quota)), None)
 
 
-def grader_in_use(request: HttpRequest) -> CalibrationStatus | None:
-    """`calibration.in_use`, asked once a request."""
-    if not hasattr(request, KEPT):
-        setattr(request, KEPT, calibration.in_use())
-    known: CalibrationStatus | None = getattr(request, KEPT)
-    return known
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageContext:
-    """What holds for everybody, as the one sees it who asked for this page."""
+class SampleCount:
+    """How many sample sessions there are; `alone`: there are some, and no others."""
 
-    site: SiteNow
-    now: dt.datetime
-    nav: list[dict[str, Any]]
-    # Whether anybody knows how good its grades are; None before its first verdict.
-    calibration: CalibrationStatus | None
-    banner: Banner | None
-    # Said by the banner, and acknowledged there.
-    judge_alarm: Alarm | None
-    feed_seconds: float
-    simulated: bool
-    demo: bool
-    samples: SamplesHeld
-    site_zone: str
-    may_correct: bool
-    may_operate: bool
-    may_remove_samples: bool
+    count: int = 0
+    alone: bool = False
+
+
+def count_samples() -> SampleCount:
+    """One query."""
+    samples = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
+    for others, count in samples.values_list("others").annotate(n=Count("pk")):  # one row, or none
+        return SampleCount(count=count, alone=not others)
+    return SampleCount()
+
+
+class PageFrame:
+    """What a page shows around its own content to the user of `request`. Each part is read at its first use."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+        self.feed_seconds = settings.FEED_SECONDS
+        self.simulated = settings.SIMULATED
+        self.demo = settings.DEMO
+        self.site_zone = settings.TIME_ZONE
+
+    @cached_property
+    def site(self) -> SiteNow:
+        return site_now()
+
+    @cached_property
+    def now(self) -> dt.datetime:
+        return timezone.now()
+
+    @cached_property
+    def nav(self) -> list[dict[str, Any]]:
+        return navigation(self.request.path, self.site.counts)
+
+    @cached_property
+    def calibration(self) -> CalibrationStatus | None:
+        """Whether the judge in use is calibrated; None before its first verdict."""
+        return calibration.in_use()
 
     @property
     def uncalibrated(self) -> str:
-        """What nobody knows of the judge in use, and how to find it out; empty for a calibrated judge, or for none."""
+        """What is unknown about the judge in use, and what to do; empty for a calibrated judge, or for none."""
         if self.calibration is None or self.calibration.is_calibrated:
             return ""
         return (
@@ -169,23 +173,36 @@ class PageContext:
             f"Grade {self.calibration.missing} more of the random slice before you reveal its answer."
         )
 
+    @cached_property
+    def banner(self) -> Banner | None:
+        return None if self.request.path == reverse("admin:quota") else banner(self.site.quota)
 
-def page_context(request: HttpRequest, now: SiteNow) -> PageContext:
-    """Two queries, whatever the page, and one more while grades wait for the judge."""
-    said = None if request.path == reverse("admin:quota") else banner(now.quota)
-    return PageContext(
-        site=now,
-        now=timezone.now(),
-        nav=navigation(request.path, now.counts),
-        calibration=grader_in_use(request),
-        banner=said,
-        judge_alarm=unseen_outage(now.quota, now.alarms) if said else None,
-        feed_seconds=settings.FEED_SECONDS,
-        simulated=settings.SIMULATED,
-        demo=settings.DEMO,
-        samples=held(request),
-        site_zone=settings.TIME_ZONE,
-        may_correct=request.user.has_perm("grading.add_grade"),
-        may_operate=request.user.has_perm("grading.change_quota"),
-        may_remove_samples=request.user.has_perm("grading.delete_session"),
-    )
+    @cached_property
+    def judge_alarm(self) -> Alarm | None:
+        """The alarm that the banner shows, with its button to acknowledge it."""
+        return unseen_outage(self.site.quota, self.site.alarms) if self.banner else None
+
+    @cached_property
+    def samples(self) -> SampleCount:
+        return count_samples()
+
+    @property
+    def may_correct(self) -> bool:
+        return self.request.user.has_perm("grading.add_grade")
+
+    @property
+    def may_operate(self) -> bool:
+        return self.request.user.has_perm("grading.change_quota")
+
+    @property
+    def may_remove_samples(self) -> bool:
+        return self.request.user.has_perm("grading.delete_session")
+
+
+def page_frame(request: HttpRequest) -> dict[str, PageFrame]:
+    """A context processor: `common` is the frame of pages, for staff who may see sessions."""
+    # A request that a middleware refused has no user.
+    user = getattr(request, "user", None)
+    if not (user and user.is_staff and user.has_perm("grading.view_session")):
+        return {}
+    return {"common": getattr(request, "frame", None) or PageFrame(request)}
