@@ -38,7 +38,7 @@ from grading.reward.lessons import LessonFigures, Overview
 from grading.screens import charts
 from grading.screens.calibration import card as calibration
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.policy.form import typed
+from grading.screens.policy.form import form_values
 from grading.templatetags.gradingsite_tags import plain
 
 LATEST = 25
@@ -186,7 +186,7 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
         return None
     holdout = max(usual.holdout, version.holdout)
     now, then = (sessions_to_decide(chance=1 - each, least=least) for each in (version.holdout, holdout))
-    numbers = typed(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
+    numbers = form_values(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
     params = {name: plain(value) for name, value in numbers.items() if value is not None}
     note = "The lessons' holdout: large until there is a verdict, small from then on."
     return {
