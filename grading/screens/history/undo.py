@@ -1,5 +1,6 @@
 """Withdraw a person's verdict, with a reason: what held before it holds again."""
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -13,15 +14,17 @@ from grading.screens.http import StaffRequest, staff_view
 from grading.vocabulary import Source
 
 
+class UndoForm(forms.Form):
+    reason = forms.CharField(error_messages={"required": "Say in a few words why: the history keeps it."})
+
+
 @staff_view("grading.add_grade")
 def show(request: StaffRequest, pk: int) -> HttpResponse:
     """Withdraw a person's verdict, with a reason. What held before it holds again."""
     grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
-    reason = request.POST.get("reason", "").strip()
-    problem = ""
-    if request.method == "POST" and not reason:
-        problem = "Say in a few words why: the history keeps it."
-    elif request.method == "POST":
+    form = UndoForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        reason = form.cleaned_data["reason"]
         # Through the answer that gave it, so that the history says so and the queue follows.
         given = getattr(grade, "answer", None)
         try:
@@ -30,10 +33,10 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
             else:
                 answers.undo(given, request.user, reason)
         except review.CorrectionError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
         else:
             settlement = rewards.live(grade.session)
             messages.success(request, f"Undone. {settlement.sentence if settlement else ''}")
             return redirect("admin:session", pk=grade.session_id)
-    context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
+    context = {"title": "Undo a correction", "grade": grade, "form": form, "session": grade.session}
     return TemplateResponse(request, "history/undo.html", context)

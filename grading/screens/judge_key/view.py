@@ -1,6 +1,5 @@
 """The judge's key: typed and tested here, kept encrypted, never shown again."""
 
-import re
 from urllib.parse import urlsplit
 
 from django import forms
@@ -27,8 +26,6 @@ from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
 
-# How many sessions a page can have shown.
-COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 # What a test that failed says, by its reason, before the provider's own words.
 TEST_WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
@@ -72,6 +69,13 @@ class JudgeKeyForm(forms.Form):
         if not KEY.fullmatch(key):
             raise forms.ValidationError(f"A key has 8 to {MAX_KEY_LENGTH} letters, digits and signs, and no spaces.")
         return key
+
+
+class EarlierSessionsForm(forms.Form):
+    """Which of the sessions from before the key are to be judged. `seen` is how many of these the page showed."""
+
+    choice = forms.ChoiceField(choices=[(choice, choice) for choice in earlier.CHOICES])
+    seen = forms.IntegerField(min_value=0, max_value=999_999_999)
 
 
 @staff_view("grading.change_quota")
@@ -161,17 +165,18 @@ def _test(request: StaffRequest) -> None:
 
 def _judge_earlier(request: StaffRequest) -> None:
     """Have the chosen sessions judged, if there are no more of them than the page showed."""
-    choice, count = request.POST.get("choice", ""), request.POST.get("seen", "")
-    if choice not in earlier.CHOICES or not COUNT.fullmatch(count):
+    form = EarlierSessionsForm(request.POST)
+    if not form.is_valid():
         expected = f"expected one of {', '.join(earlier.CHOICES)}, and how many sessions you saw"
         messages.error(request, f"Nothing was queued: {expected}. Load the page again, and choose there.")
         return
+    choice = form.cleaned_data["choice"]
     why = {"recent": f"of the last {earlier.RECENT_DAYS} days", "older": f"older than {earlier.RECENT_DAYS} days"}
     try:
         run = earlier.judge(
             choice,
             by=request.user,
-            at_most=int(count),
+            at_most=form.cleaned_data["seen"],
             why=", ".join(filter(None, ("came in before there was a judge", why.get(choice)))),
             now=timezone.now(),
         )
