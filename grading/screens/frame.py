@@ -34,8 +34,8 @@ NAV = (
     ("Settings", "admin:settings"),
 )
 
-# The latest session, settlement, grade and attempt, and how many attempts run: whatever changes a figure on a page
-# leaves a row in one of them, but for a call that ends as the one before it did.
+# The latest session, settlement, grade and attempt. Whatever changes a figure on a page adds a row to one of these,
+# except a call that ends like the one before it; therefore also the number of running attempts.
 LATEST = """
 SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settlement),
     (SELECT MAX(id) FROM grading_grade), (SELECT MAX(id) FROM grading_judgeattempt),
@@ -45,10 +45,10 @@ SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteNow:
-    """What holds for everybody, whatever page they have open: the judge, the alarms, what waits for review.
+    """The state of the site, the same on every page and for everybody: the judge, the alarms, what waits for review.
 
-    `latest` are the numbers that LATEST asks for. `stopped` says what of the site itself does not work, in a few
-    words; empty where all of it does. `cannot_write`: why this process could not write to the database a moment ago.
+    `latest` are the numbers that LATEST reads. `stopped` names the part of the site that does not work, and is empty if
+    all of it does. `cannot_write` is why this process could not write to the database a moment ago.
     """
 
     alarms: tuple[Alarm, ...]
@@ -61,14 +61,14 @@ class SiteNow:
 
     @property
     def top(self) -> str:
-        """A mark that changes with the lines at the top of the pages."""
+        """A hash of what the banners at the top of the pages show."""
         alarms = [(alarm.pk, alarm.detail, alarm.acknowledged_at) for alarm in self.alarms]
         quota = self.quota and (self.quota.state, self.quota.reason, self.quota.detail, self.quota.until)
         return mark([self.cannot_write, alarms, quota])
 
     @property
     def version(self) -> str:
-        """A mark that changes with what any page shows."""
+        """A hash that changes when any page may have changed."""
         return mark([self.top, self.latest, self.stopped, self.counts])
 
 
@@ -96,7 +96,7 @@ def site_now() -> SiteNow:
 
 
 def latest_rows() -> tuple[int, ...]:
-    """The numbers that LATEST asks for, 0 where there is no row."""
+    """The numbers that LATEST reads, 0 where there is no row."""
     with connection.cursor() as cursor:
         cursor.execute(LATEST, [AttemptOutcome.RUNNING])
         return tuple(key or 0 for key in cursor.fetchone())
@@ -113,7 +113,7 @@ def navigation(path: str, counts: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:
-    """The alarm of the first judge's outage, as long as nobody has put a name on it."""
+    """The open alarm of the first judge's outage, unless somebody has acknowledged it."""
     if quota is None:
         return None
     unseen = (each for each in alarms if each.rule == monitoring.JUDGE_OUT and each.acknowledged_at is None)
