@@ -1,5 +1,6 @@
-"""The pages that people see: our own admin site at /, one folder for each screen.
+"""The pages that people see, at /: one folder for each screen.
 
-In: requests of people. Out: pages, parts of pages, and acts that go through the services of the doors below.
-Start with `site`: all addresses, their views and permissions; `context` is the context that every page has.
+In: requests of people. Out: pages, parts of pages, and actions, which call the services of the packages below.
+Start with `urls`. `http` has the decorator with which each view names its permission, `frame` what every page shows
+around its content, `admin` the models' admin pages.
 """

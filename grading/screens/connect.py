@@ -5,9 +5,7 @@ who holds each, and what can be done with it.
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
-from django.http import HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import Http404
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
@@ -18,6 +16,7 @@ from grading.intake import token_quota
 from grading.models import Agent, ApiToken, LogImport
 from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
+from grading.screens.http import StaffRequest, staff_view
 
 # How the harnesses are called that write their own names otherwise.
 TITLES = {"claude-code": "Claude Code", "codex": "Codex CLI"}
@@ -52,17 +51,26 @@ class ConnectForm(forms.Form):
     )
 
 
-def show(request: HttpRequest) -> TemplateResponse:
-    person: User = request.user  # type: ignore[assignment]  # the screen needs a login
+class TokenForm(forms.Form):
+    """What to do with a token that works."""
+
+    token = forms.ModelChoiceField(ApiToken.objects.filter(revoked_at=None).select_related("agent"))
+    do = forms.ChoiceField(
+        choices=[(act, act) for act in ("rotate", "revoke", *(f"narrow {scope}" for scope, _, _ in HOLDERS))]
+    )
+
+
+@staff_view("grading.add_apitoken")
+def show(request: StaffRequest) -> TemplateResponse:
     form, issued, agent = ConnectForm(), "", None
     if request.method == "POST" and "token" in request.POST:
-        agent, issued = _change(request, person)
+        agent, issued = _change(request)
     elif request.method == "POST":
         form = ConnectForm(request.POST)
         if form.is_valid():
             said = form.cleaned_data
             agent, _created = Agent.objects.get_or_create(name=said["agent"])
-            row, issued = ApiToken.objects.issue(agent, scope=said["scope"], note=said["note"], created_by=person)
+            row, issued = ApiToken.objects.issue(agent, scope=said["scope"], note=said["note"], created_by=request.user)
             record(AuditKind.TOKEN, f"made the token {row}", detail=f"held by {said['scope'].words}")
     now = timezone.now()
     held = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).select_related("agent", "created_by")
@@ -92,27 +100,30 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "connect/connect.html", context)
 
 
-def _change(request: HttpRequest, person: User) -> tuple[Agent | None, str]:
+def _change(request: StaffRequest) -> tuple[Agent | None, str]:
     """Rotate, narrow or revoke the token that the form names. The agent and the secret, where there is a new one."""
-    number = request.POST["token"]
-    token = get_object_or_404(ApiToken, pk=number if number.isdecimal() else 0, revoked_at=None)
-    act = request.POST.get("do", "")
+    form = TokenForm(request.POST)
+    if "token" in form.errors:
+        raise Http404("This token does not exist, or is revoked.")
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: expected rotate, revoke or narrow.")
+        return None, ""
+    token, act = form.cleaned_data["token"], form.cleaned_data["do"]
     if act == "rotate":
-        row, secret = token.rotate(person)
+        row, secret = token.rotate(request.user)
         record(AuditKind.TOKEN, f"rotated the token {token}", detail=f"the new one is {row}")
         return token.agent, secret
     if act == "revoke":
         token.revoke()
         record(AuditKind.TOKEN, f"revoked the token {token}")
         messages.success(request, f"Revoked: the token …{token.hint} of {token.agent} no longer works.")
-    elif act.removeprefix("narrow ") in set(TokenScope) - {TokenScope.UNSCOPED}:
-        scope = TokenScope(act.removeprefix("narrow "))
-        try:
-            token.narrow(scope)
-            record(AuditKind.TOKEN, f"narrowed the token {token}", detail=f"now held by {scope.words}")
-            messages.success(request, f"The token …{token.hint} of {token.agent} is now held by {scope.words}.")
-        except ValueError as error:
-            messages.error(request, f"Nothing was changed: {error}.")
+        return None, ""
+    scope = TokenScope(act.removeprefix("narrow "))
+    try:
+        token.narrow(scope)
+    except ValueError as error:
+        messages.error(request, f"Nothing was changed: {error}.")
     else:
-        messages.error(request, "Nothing was changed: expected rotate, revoke or narrow.")
+        record(AuditKind.TOKEN, f"narrowed the token {token}", detail=f"now held by {scope.words}")
+        messages.success(request, f"The token …{token.hint} of {token.agent} is now held by {scope.words}.")
     return None, ""

@@ -14,7 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import condition, require_safe
 
 from grading.models import Session
-from grading.screens.context import SiteNow, mark, site_now
+from grading.screens.frame import SiteNow, mark, site_now
+from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import stamp, zone
 
 
@@ -60,7 +61,8 @@ def page_version(now: SiteNow, session: int | None) -> str:
     return mark([now.top, settled.values_list("settlement_id", "verdict_id", "open_flags").first()])
 
 
+@staff_view("grading.view_session")
 @never_cache
-def top(request: HttpRequest) -> TemplateResponse:
+def top(request: StaffRequest) -> TemplateResponse:
     """The lines at the top of every page."""
     return TemplateResponse(request, "shared/_banners.html")

@@ -6,9 +6,10 @@ from functools import cache
 from types import MappingProxyType
 
 from django.conf import settings
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.text import slugify
+
+from grading.screens.http import StaffRequest, staff_view
 
 ROW = re.compile(r"^\| (?P<word>[^|]+?) \| (?P<meaning>[^|]+?) \|$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
@@ -45,5 +46,6 @@ def find(words: str) -> Term | None:
     return known.get(name) or known.get(name.removesuffix("s"))
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     return TemplateResponse(request, "words/words.html", {"title": "Words", "terms": terms()})

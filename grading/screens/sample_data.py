@@ -1,46 +1,18 @@
-"""Samples: what pages show of them while no session of the site's own has come, and removing them all."""
-
-from dataclasses import dataclass
+"""Removing all samples."""
 
 from django.contrib import messages
-from django.db.models import Count, Exists
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from bandit.models import LedgerEntry
 from grading.agent import samples
 from grading.models import Session
-
-KEPT = "_samples_held"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplesHeld:
-    """How many samples there are; `alone`: some, and no session of the site's own, so that pages show what they will
-    be from these, set apart.
-    """
-
-    count: int = 0
-    alone: bool = False
-
-    def __bool__(self) -> bool:
-        return self.count > 0
+from grading.screens.http import StaffRequest, staff_view
 
 
-def held(request: HttpRequest) -> SamplesHeld:
-    """One query a request."""
-    samples_held: SamplesHeld | None = getattr(request, KEPT, None)
-    if samples_held is None:
-        samples = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
-        samples_held = SamplesHeld()
-        for others, count in samples.values_list("others").annotate(n=Count("pk")):  # one row, or none
-            samples_held = SamplesHeld(count=count, alone=not others)
-        setattr(request, KEPT, samples_held)
-    return samples_held
-
-
-def show(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.delete_session")
+def show(request: StaffRequest) -> HttpResponse:
     """Asks before anything is removed."""
     if request.method == "POST":
         count = Session.objects.samples().count()

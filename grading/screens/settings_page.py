@@ -3,13 +3,13 @@
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db.models import Count, F, OuterRef, Q, Subquery
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from grading.models import Agent, Session
 from grading.reward.rewards import policy
 from grading.roles import OPERATOR, REVIEWER, VIEWER
 from grading.screens.about.view import version
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.notices import view as notices
 
 LISTED = 6
@@ -20,7 +20,8 @@ ROLES = {
 }
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     active = Count("user", filter=Q(user__is_active=True))
     people = dict(Group.objects.filter(name__in=ROLES).annotate(n=active).values_list("name", "n"))
     latest = Session.objects.filter(agent=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]

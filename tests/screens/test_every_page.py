@@ -10,8 +10,7 @@ from grading import monitoring
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
-from grading.screens.context import judge_state
-from grading.screens.site import NO_PAGES, SCREENS
+from grading.screens.quota.judge_state import judge_state
 from grading.vocabulary import Reason
 from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World, of_kind
@@ -28,13 +27,6 @@ RULE_CODE = re.compile(r"\bA(?:[1-9]|[1-4]\d|5[0-2])\b")
 def entered(client, role):
     client.force_login(Site().person(role, role))
     return client
-
-
-def test_what_holds_for_everybody_is_read_for_pages_alone():
-    others = set(of_kind(Kind.PART, Kind.DATA, Kind.FILE, Kind.MOVED))
-    assert {f"admin:{name}" for _, name, view, _ in SCREENS if view in NO_PAGES} == {
-        name for _, short, _, _ in SCREENS if (name := f"admin:{short}") in others
-    }
 
 
 def test_what_a_role_does_not_allow_is_refused_in_words(client):

@@ -41,7 +41,7 @@ from grading.review.calibration import verdict_sums
 from grading.review.progress import progress
 from grading.reward import rewards, state
 from grading.roles import OPERATOR
-from grading.screens.context import site_now
+from grading.screens.frame import site_now
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import judge as judge_cast
 from tests.casts import quota as quota_cast

@@ -11,11 +11,12 @@ from importlib import metadata
 from django.conf import settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
-from django.http import Http404, HttpRequest
+from django.http import Http404
 from django.template.response import TemplateResponse
 
 from grading.judging import judges
 from grading.models import NoticeChannel, Session
+from grading.screens.http import StaffRequest, staff_view
 from gradingsite import schema
 
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
@@ -53,7 +54,8 @@ class Upgrade:
         return "Nothing is pending: the database is of this version."
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     upgrade, found = _upgrade(), packages()
     context = {
         "title": "About",
@@ -70,7 +72,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "about/about.html", context)
 
 
-def document(request: HttpRequest, name: str) -> TemplateResponse:
+@staff_view("grading.view_session")
+def document(request: StaffRequest, name: str) -> TemplateResponse:
     """One of DOCUMENTS as it is written."""
     if name not in DOCUMENTS:
         raise Http404

@@ -22,6 +22,7 @@ from grading.models.review import Answer
 from grading.monitoring.arms import silent_failure
 from grading.review import bulk, priority
 from grading.screens.alarms import reach
+from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import is_advisory
 from grading.witness import Witness
 
@@ -71,7 +72,8 @@ class AlarmAnswer:
     posts: bool = False
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_alarm")
+def show(request: StaffRequest) -> TemplateResponse:
     """The open alarms; by `tab`, the past ones or the rules."""
     tab = request.GET.get("tab", "")
     alarms = Alarm.objects.select_related("acknowledged_by")
@@ -102,7 +104,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "alarms/alarms.html", context)
 
 
-def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("grading.view_alarm")
+def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     """One alarm: what was expected, what came, what to do, and its sessions."""
     alarm = get_object_or_404(Alarm.objects.select_related("acknowledged_by"), pk=pk)
     rule = monitoring.RULES.get(alarm.rule)
@@ -222,10 +225,11 @@ def _sessions(count: int) -> str:
     return f"{count} session{'s' * (count != 1)}"
 
 
+@staff_view("grading.change_alarm")
 @require_POST
-def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
-    if monitoring.acknowledge(alarm, request.user):  # type: ignore[arg-type] # the screen needs a login
+    if monitoring.acknowledge(alarm, request.user):
         then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until the rule no longer holds."
         messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
     else:

@@ -1,7 +1,7 @@
 """The page on which a person says which model a name in transcripts means."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
@@ -9,9 +9,11 @@ from bandit import arms
 from bandit.models import Arm
 from grading.intake import naming
 from grading.screens.arms.view import CHANGE, LISTED, require_operator
+from grading.screens.http import StaffRequest, staff_view
 
 
-def show(request: HttpRequest) -> HttpResponse:
+@staff_view("bandit.view_arm")
+def show(request: StaffRequest) -> HttpResponse:
     """The names that mean no model yet; a POST says what one of them means."""
     if request.method == "POST":
         require_operator(request)

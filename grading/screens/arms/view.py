@@ -16,6 +16,7 @@ from bandit.reading import version_of
 from grading.intake import naming
 from grading.models import Session
 from grading.screens.arms import acts
+from grading.screens.http import StaffRequest, staff_view
 
 LISTED = 100
 CHANGE = "bandit.change_arm"
@@ -32,7 +33,8 @@ class ArmListRow:
     event: ArmEvent | None
 
 
-def show(request: HttpRequest, name: str) -> HttpResponse:
+@staff_view("bandit.view_arm")
+def show(request: StaffRequest, name: str) -> HttpResponse:
     """The list of arms; a POST adds an arm, unless its name is like another one's and that was not confirmed."""
     bandit = bandit_or_404(name)
     typed = {"name": "", "title": "", "near": ""}
@@ -108,7 +110,8 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
 # --- one arm ---------------------------------------------------------------------------------------------------------
 
 
-def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+@staff_view("bandit.view_arm")
+def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
     """One arm with its acts; a POST does one. With `do` in the query, the confirmation page of an act."""
     arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
     if request.method == "POST":

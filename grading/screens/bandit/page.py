@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.request import QueryDict
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -24,18 +24,20 @@ from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import in_words
-from grading.screens.sample_data import held as load_samples
 
 
-def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
+@staff_view("bandit.view_bandit")
+def first(request: StaffRequest) -> HttpResponse:  # noqa: ARG001 - a view
     bandit = Bandit.objects.that_learn().first()
     if bandit is None:
         raise Http404("there is no bandit yet; add one under Settings")
     return redirect("admin:bandit", name=bandit.name)
 
 
-def show(request: HttpRequest, name: str) -> TemplateResponse:
+@staff_view("bandit.view_bandit")
+def show(request: StaffRequest, name: str) -> TemplateResponse:
     """The bandit now, in the past or under a what-if, as the query says."""
     bandits = list(Bandit.objects.that_learn().select_related("baseline"))
     bandit = next((each for each in bandits if each.name == name), None)
@@ -58,7 +60,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         may_operate = request.user.has_perm("grading.change_quota")
         outages = what_if.known_outages(judge, sliders.start, now)
         context = page.present_context(outages, may_operate=may_operate)
-        context["sample"] = sample_arms(bandit, now) if load_samples(request).alone else ()
+        context["sample"] = sample_arms(bandit, now) if request.frame.samples.alone else ()
     context |= {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,

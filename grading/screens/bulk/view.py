@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -21,6 +21,7 @@ from grading.review.corrections import CorrectionError
 from grading.reward.explain import number
 from grading.screens.categories.draft import key_of
 from grading.screens.desk.verdict_form import VerdictForm
+from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
@@ -37,7 +38,8 @@ class BulkForm(VerdictForm):
     )
 
 
-def show(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.add_grade")
+def show(request: StaffRequest) -> HttpResponse:
     params = request.POST if request.method == "POST" else request.GET
     revisions = _revisions(params)
     name = _name(params)
@@ -55,7 +57,7 @@ def show(request: HttpRequest) -> HttpResponse:
         try:
             total = bulk.submit(
                 revisions,
-                request.user,  # type: ignore[arg-type] # the screen needs a login
+                request.user,
                 answer=form.verdict,
                 value=form.grade,
                 reason=form.cleaned_data["reason"],
@@ -71,7 +73,7 @@ def show(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
             return redirect(f"{reverse('admin:history')}?bulk={name}")
-    chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
+    chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
     context |= {"effect": effect(chosen, form)}
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
@@ -149,12 +151,13 @@ def _verb(count: int, verb: str) -> str:
     return f"{verb}s" if count == 1 else verb
 
 
-def undo(request: HttpRequest, name: UUID) -> HttpResponse:
+@staff_view("grading.add_grade")
+def undo(request: StaffRequest, name: UUID) -> HttpResponse:
     """Take back what holds of a bulk correction; the form is on its page of the history."""
     there = f"{reverse('admin:history')}?bulk={name}"
     if request.method == "POST":
         try:
-            total = bulk.undo(str(name), request.user, request.POST.get("reason", ""))  # type: ignore[arg-type] # login
+            total = bulk.undo(str(name), request.user, request.POST.get("reason", ""))
         except CorrectionError as error:
             messages.error(request, str(error))
         else:

@@ -34,6 +34,7 @@ from grading.reward import calibrating
 from grading.reward.calibrating import MAX_AUTOMATIC_MOVE, NORMAL_90, SOURCES, CalibrationProposal
 from grading.reward.explain import number, weight
 from grading.reward.judged_pairs import Judgements
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import in_words
 from grading.vocabulary import Reason
 
@@ -269,8 +270,9 @@ class ChangeForm(forms.Form):
     note = forms.CharField(max_length=500, required=False)
 
 
+@staff_view("bandit.change_bandit")
 @require_POST
-def change(request: HttpRequest, name: str) -> HttpResponse:
+def change(request: StaffRequest, name: str) -> HttpResponse:
     """Put the proposed calibration in force, or switch calibration off: one more version, with the user's name."""
     bandit = Bandit.objects.that_learn().filter(name=name).first()
     if bandit is None:

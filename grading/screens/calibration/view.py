@@ -1,7 +1,6 @@
 """Calibration: each judge against people, blind, on the random slice; and fallbacks against the judge, by bandit."""
 
 from django.conf import settings
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
@@ -10,6 +9,7 @@ from grading.review import calibration
 from grading.review.ppi import FEWEST
 from grading.reward.judged_pairs import latest_judgements
 from grading.screens.calibration import card
+from grading.screens.http import StaffRequest, staff_view
 
 # From `benchmarks/truth.py`, as in docs/measured.md: the mean AUC and the matched one of the trajectory's number and of
 # the grades that are issued, and the share of logs that get one.
@@ -18,7 +18,8 @@ FALLBACK_AUC = {"raw": (0.78, 0.73), "issued": (0.52, 0.5), "share": 0.31}
 CANARIES_SHOWN = 14
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     """The current agreement of judges and people; means of arms and judged sessions as the worker last computed them.
     A constant number of queries.
     """

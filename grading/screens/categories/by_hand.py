@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -15,11 +15,13 @@ from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
 from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, key_of, uuid_of
+from grading.screens.http import StaffRequest, staff_view
 
 BACK = {"session": "admin:session", "review": "admin:review_session"}
 
 
-def show(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.add_grade")
+def show(request: StaffRequest) -> HttpResponse:
     """The sessions that were ticked, and what the category would do; a POST sets it."""
     params = request.POST if request.method == "POST" else request.GET
     ids = list(dict.fromkeys(key for text in params.getlist("session") if (key := key_of(text)) is not None))
@@ -32,7 +34,7 @@ def show(request: HttpRequest) -> HttpResponse:
                 change = changes.set_by_hand(
                     ids,
                     category,
-                    request.user,  # type: ignore[arg-type] # the screen needs a login
+                    request.user,
                     reason=params.get("reason", ""),
                     name=uuid_of(params.get("name", "")),
                 )
@@ -64,13 +66,14 @@ def show(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "categories/set.html", context)
 
 
-def undo(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.add_grade")
+def undo(request: StaffRequest, pk: int) -> HttpResponse:
     """Undo a change of categories by a person."""
     change = get_object_or_404(CategoryChange, pk=pk)
     there = f"{reverse('admin:categories')}#changes"
     if request.method == "POST":
         try:
-            changes.undo(change, request.user, request.POST.get("reason", ""))  # type: ignore[arg-type] # as above
+            changes.undo(change, request.user, request.POST.get("reason", ""))
         except ChangeRefused as error:
             messages.error(request, str(error))
         else:

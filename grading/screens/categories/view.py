@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -18,6 +18,7 @@ from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
 from grading.screens.categories import effect
 from grading.screens.categories.draft import Draft, categories, choices, key_of, uuid_of
+from grading.screens.http import StaffRequest, staff_view
 from grading.signals import conditions
 
 CHANGE_RULES = "grading.change_categoryrule"
@@ -32,7 +33,8 @@ def uncategorised() -> dict[str, Any]:
     return {"count": min(count, COUNTED), "is_more": count > COUNTED}
 
 
-def show(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> HttpResponse:
     """The page; a POST previews a rule, saves it, or does something to one."""
     if request.method != "POST":
         edit = request.GET.get("edit", "")
@@ -126,12 +128,12 @@ def _rules() -> Any:
     return CategoryRule.objects.select_related("category__merged_into")
 
 
-def apply(request: HttpRequest) -> None:
+def apply(request: StaffRequest) -> None:
     """Set what the rules catch, if it is as many as were shown."""
     expected, name = key_of(request.POST.get("expected", "")), request.POST.get("name", "")
     try:
         change = changes.apply_rules(
-            request.user,  # type: ignore[arg-type] # the screen needs a login
+            request.user,
             others="others" in request.POST,
             expected=expected,
             name=uuid_of(name),

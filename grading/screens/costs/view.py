@@ -8,7 +8,7 @@ from django import forms
 from django.core.paginator import Paginator
 from django.db.models import F, QuerySet
 from django.db.models.functions import TruncDate
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
@@ -21,6 +21,7 @@ from grading.models import Agent, JudgeAttempt, JudgeKeyTest
 from grading.models.judging import Purpose
 from grading.screens import charts
 from grading.screens.exports import view as exports
+from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
@@ -91,7 +92,8 @@ class CostFilterForm(forms.Form):
         return rows.filter(model=chosen["model"]) if chosen.get("model") else rows
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_quota")
+def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters = CostFilterForm(request.GET)
     rows = filters.attempts().select_related("job__session__category", "job__session__agent")
@@ -158,7 +160,8 @@ def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
     return {"by": by, "rows": [{"name": name, "spend": spend} for name, spend in rows]}
 
 
-def export(request: HttpRequest) -> StreamingHttpResponse:
+@staff_view("grading.view_quota")
+def export(request: StaffRequest) -> StreamingHttpResponse:
     """The page's attempts as CSV, then the tests of the key. An unknown cost is empty."""
     filters = CostFilterForm(request.GET)
     attempts = filters.attempts().select_related("job__session__agent").order_by("pk").iterator(chunk_size=500)

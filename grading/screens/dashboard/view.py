@@ -4,7 +4,6 @@ import datetime as dt
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -24,32 +23,31 @@ from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.categories.view import uncategorised
-from grading.screens.context import grader_in_use, site_of
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import BANDITS, starving
 from grading.screens.desk.answer import TrustFacts, answer
-from grading.screens.desk.page import person
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota import figures as quota_figures
 from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
-from grading.screens.sample_data import held
 from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
 SAMPLES = review.QueueFilters(samples="only")
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries, whatever came in, waits or failed."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
-    figures, alarms = trust(now), site_of(request).alarms
+    figures, alarms = trust(now), request.frame.site.alarms
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
     midnight, budget = start_of_day(now), policy.daily_budget_usd
     spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))
     # The grader in use against people; None before its first verdict.
-    used, queue = grader_in_use(request), review.count()
+    used, queue = request.frame.calibration, review.count()
     compared = None if used is None else calibration.for_grader(used.grader)
     any_sessions = bool(figures.cells) or Session.objects.yours().exists()
     facts = TrustFacts(
@@ -66,7 +64,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
     # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
-    user = person(request)
+    user = request.user
     waiting = review.waiting(user).annotate(hidden=judged())
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
@@ -87,7 +85,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "items": [item for item, _place in queued.items],
         "starving": starving(figures, now)[:LISTED],
         "decided": Selection.objects.filter(bandit__name__in=BANDITS).exists(),
-        "sample": None if any_sessions or not held(request) else sample(user, now),
+        "sample": None if any_sessions or not request.frame.samples.count else sample(user, now),
         **_backlog(first, policy, None if budget is None else budget - (spend + tests).committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)

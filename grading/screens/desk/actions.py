@@ -4,7 +4,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.http import HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -17,43 +17,48 @@ from grading.plain import plain_text
 from grading.review import answers
 from grading.reward import rewards
 from grading.screens.desk import page, rail
-from grading.screens.desk.page import claim_of, filters_of, new_claim, person
+from grading.screens.desk.page import claim_of, filters_of, new_claim
 from grading.screens.desk.panel import AnswerForm, effect
 from grading.screens.desk.story import FlashMessage
+from grading.screens.http import StaffRequest, staff_view
 
 REFUSED, STALE = 422, 409
 LONGEST_REASON = 5000
 
 
+@staff_view("grading.view_session")
 @require_GET
-def start(request: HttpRequest) -> HttpResponseBase:
+def start(request: StaffRequest) -> HttpResponseBase:
     """Claim what should be looked at next and go there; the empty state where nothing waits."""
     if "view" in request.GET:
         chosen = review.QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
-    item = _next(request, person(request))
+    item = _next(request, request.user)
     return page.empty(request) if item is None else redirect(_address(request, item.session))
 
 
+@staff_view("grading.view_session")
 @require_GET
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     return page.render(request, _session(pk))
 
 
+@staff_view("grading.add_grade")
 @require_GET
-def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
+def show_effect(request: StaffRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
     settlement = rewards.live(session)
-    hides = review.hides_judge(session, person(request))
+    hides = review.hides_judge(session, request.user)
     grade_effect = effect(session, settlement, AnswerForm(request.GET), blind=hides)
     return render(request, "desk/_effect.html", {"effect": grade_effect, "session": session})
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
+def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Record an answer and go on to the next; or say in place why not, with what was typed kept."""
-    session, user, form = _session(pk), person(request), AnswerForm(request.POST)
+    session, user, form = _session(pk), request.user, AnswerForm(request.POST)
     if "preview" in request.POST:
         return page.render(request, session, form=form)
     if not form.is_valid():
@@ -94,20 +99,22 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     return redirect(f"{reverse('admin:review')}?{query}")
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def reveal(request: HttpRequest, pk: int) -> HttpResponse:
+def reveal(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts."""
     session, form = _session(pk), AnswerForm(request.POST)
     form.is_valid()
-    review.reveal(session, person(request), form.grade)
+    review.reveal(session, request.user, form.grade)
     return page.render(request, session, form=form)
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def renew(request: HttpRequest, pk: int) -> JsonResponse:
+def renew(request: StaffRequest, pk: int) -> JsonResponse:
     """Keep the session for an open page; take it again where the claim ran out and nobody else has it."""
     item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
-    claim, user = claim_of(request), person(request)
+    claim, user = claim_of(request), request.user
     if item.state != ItemState.OPEN:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
     if claim and review.take(item, user, claim):
@@ -118,8 +125,9 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
     return JsonResponse({"said": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def release(request: HttpRequest, pk: int) -> HttpResponse:
+def release(request: StaffRequest, pk: int) -> HttpResponse:
     """Let go of the session as its page is left. A claim that is not this page's stays."""
     item = ReviewItem.objects.filter(session=pk).first()
     if item is not None:
@@ -127,49 +135,54 @@ def release(request: HttpRequest, pk: int) -> HttpResponse:
     return HttpResponse(status=204)
 
 
+@staff_view("grading.add_comment")
 @require_POST
-def comment(request: HttpRequest, pk: int) -> HttpResponseBase:
+def comment(request: StaffRequest, pk: int) -> HttpResponseBase:
     return _noted(request, pk, review.comment)
 
 
+@staff_view("grading.add_flag")
 @require_POST
-def flag(request: HttpRequest, pk: int) -> HttpResponseBase:
+def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Put the session up for others, with a reason; or take a person's flag back."""
     if "unflag" not in request.POST:
         return _noted(request, pk, review.flag)
     raised = get_object_or_404(Flag.objects.open(), session=pk, rule=Flag.BY_A_PERSON)
-    review.unflag(raised, person(request))
+    review.unflag(raised, request.user)
     return redirect(_address(request, _session(pk)))
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def undo(request: HttpRequest, pk: int) -> HttpResponseBase:
+def undo(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Take an answer back; its session is on the desk again."""
     undone = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(undone.session_id)
     try:
-        back = answers.undo(undone, person(request), reason=_reason(request))
+        back = answers.undo(undone, request.user, reason=_reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session, saved=back.pk))
 
 
+@staff_view("grading.change_reviewitem")
 @require_POST
-def adopt(request: HttpRequest, pk: int) -> HttpResponseBase:
+def adopt(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Make a grade that stands beside the one that holds."""
     adopted = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(adopted.session_id)
     try:
-        review.adopt(adopted, person(request), _reason(request))
+        review.adopt(adopted, request.user, _reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
+@staff_view("grading.change_reviewitem")
 @require_POST
-def assign(request: HttpRequest, pk: int) -> HttpResponseBase:
+def assign(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Say who shall answer (nobody: anyone), and how many people."""
-    session, user = _session(pk), person(request)
+    session, user = _session(pk), request.user
     item = get_object_or_404(ReviewItem, session=session)
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
     review.assign(item, get_object_or_404(User, username=name) if name else None, user)
@@ -182,26 +195,26 @@ def _session(pk: int) -> Session:
     return get_object_or_404(Session.objects.with_people(), pk=pk)
 
 
-def _reason(request: HttpRequest) -> str:
+def _reason(request: StaffRequest) -> str:
     """Why, in words that any database keeps."""
     return plain_text(request.POST.get("reason", ""), LONGEST_REASON).strip()
 
 
-def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
+def _noted(request: StaffRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
     """Leave words on the session, and show it again."""
     session = _session(pk)
     try:
-        note(session, person(request), _reason(request))
+        note(session, request.user, _reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
-def _address(request: HttpRequest, session: Session, **more: int) -> str:
+def _address(request: StaffRequest, session: Session, **more: int) -> str:
     return rail.address(session, filters_of(request), **more)
 
 
-def _next(request: HttpRequest, user: User) -> ReviewItem | None:
+def _next(request: StaffRequest, user: User) -> ReviewItem | None:
     filters = filters_of(request)
     if user.has_perm(page.MAY_GRADE):
         return review.next_for(user, new_claim(), filters)
@@ -209,12 +222,12 @@ def _next(request: HttpRequest, user: User) -> ReviewItem | None:
     return first[0][0] if first else None
 
 
-def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
+def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
     """Reward or evidence moved on since the form was opened: refused, with the difference, and what was typed is kept.
 
     The page that comes back has seen the new state, so that submitting again is on purpose.
     """
-    hides = review.hides_judge(session, person(request))
+    hides = review.hides_judge(session, request.user)
     message = FlashMessage(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
         grave=True,

@@ -3,11 +3,10 @@
 import datetime as dt
 from dataclasses import dataclass
 from math import floor
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
@@ -20,7 +19,7 @@ from grading.review.claims import CLAIM
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
-from grading.screens.sample_data import held
+from grading.screens.http import StaffRequest
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
@@ -38,12 +37,7 @@ class Hold:
     why_not: str = ""
 
 
-def person(request: HttpRequest) -> User:
-    """Whoever is logged in; every screen needs a login."""
-    return cast("User", request.user)
-
-
-def filters_of(request: HttpRequest) -> review.QueueFilters:
+def filters_of(request: StaffRequest) -> review.QueueFilters:
     return review.QueueFilters.parse(request.GET)
 
 
@@ -51,14 +45,14 @@ def new_claim() -> str:
     return get_random_string(24)
 
 
-def claim_of(request: HttpRequest) -> str:
+def claim_of(request: StaffRequest) -> str:
     """The name under which the page that sent this holds its session; empty where it holds none."""
     sent = request.POST.get("claim", "")
     return sent if sent.isascii() and sent.isalnum() and len(sent) <= LONGEST_CLAIM else ""
 
 
 def render(
-    request: HttpRequest,
+    request: StaffRequest,
     session: Session,
     *,
     form: AnswerForm | None = None,
@@ -66,7 +60,7 @@ def render(
     status: int = 200,
 ) -> TemplateResponse:
     """The desk with this session on it; with what was typed, where a form came back."""
-    user, filters = person(request), filters_of(request)
+    user, filters = request.user, filters_of(request)
     grades = user.has_perm(MAY_GRADE)
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
@@ -109,9 +103,9 @@ def render(
     return TemplateResponse(request, "desk/review.html", context, status=status)
 
 
-def empty(request: HttpRequest) -> TemplateResponse:
+def empty(request: StaffRequest) -> TemplateResponse:
     """Nothing waits for this person, or nothing that these filters let through: what would appear, what to do."""
-    user, filters = person(request), filters_of(request)
+    user, filters = request.user, filters_of(request)
     grades = user.has_perm(MAY_GRADE)
     beside = rail.load_rail(user, filters, current=None, grades=grades)
     context = {
@@ -122,7 +116,7 @@ def empty(request: HttpRequest) -> TemplateResponse:
         **_person(user, grades=grades),
         "slice": settings.REVIEW_SLICE,
         "everyone": review.count(whose=filters.whose),
-        "samples": review.count(whose=Whose.SAMPLES).open if held(request).alone and not filters.samples else 0,
+        "samples": review.count(whose=Whose.SAMPLES).open if request.frame.samples.alone and not filters.samples else 0,
     }
     return TemplateResponse(request, "desk/review_empty.html", context)
 
@@ -158,7 +152,7 @@ def taken_by(item: ReviewItem, user: User) -> str:
     return "It could not be taken just now; reload in a moment."
 
 
-def _saved(request: HttpRequest, user: User) -> story.FlashMessage | None:
+def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:
     """What the person's answer did, right after it: `?saved=` names it."""
     answer = request.GET.get("saved", "")
     if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers

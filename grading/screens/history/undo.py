@@ -1,7 +1,8 @@
 """Withdraws a person's verdict, so that the earlier grades count again."""
 
+from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
@@ -9,29 +10,33 @@ from grading import review
 from grading.models import Grade
 from grading.review import answers
 from grading.reward import rewards
+from grading.screens.http import StaffRequest, staff_view
 from grading.vocabulary import Source
 
 
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+class UndoForm(forms.Form):
+    reason = forms.CharField(error_messages={"required": "Say in a few words why: the history keeps it."})
+
+
+@staff_view("grading.add_grade")
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     """The form for the reason, and the withdrawal."""
     grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
-    reason = request.POST.get("reason", "").strip()
-    problem = ""
-    if request.method == "POST" and not reason:
-        problem = "Say in a few words why: the history keeps it."
-    elif request.method == "POST":
+    form = UndoForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        reason = form.cleaned_data["reason"]
         # If an answer gave it, the answer is undone, which also updates the history and the queue.
         answer = getattr(grade, "answer", None)
         try:
             if answer is None:
-                review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # the screen needs a login
+                review.undo(grade, request.user, reason=reason)
             else:
-                answers.undo(answer, request.user, reason)  # type: ignore[arg-type] # as above
+                answers.undo(answer, request.user, reason)
         except review.CorrectionError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
         else:
             settlement = rewards.live(grade.session)
             messages.success(request, f"Undone. {settlement.sentence if settlement else ''}")
             return redirect("admin:session", pk=grade.session_id)
-    context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
+    context = {"title": "Undo a correction", "grade": grade, "form": form, "session": grade.session}
     return TemplateResponse(request, "history/undo.html", context)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import AnonymousUser, User
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import StreamingHttpResponse
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
@@ -16,6 +16,7 @@ from grading.review.acts import HistoryEntry, HistoryKind
 from grading.review.audit import HistoryCursor
 from grading.review.effects import moves_of
 from grading.screens.exports import view as exports
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import words
 from grading.screens.sessions import saved_views
 
@@ -62,7 +63,8 @@ class HistoryFilterForm(forms.Form):
         )
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters, query = HistoryFilterForm(request.GET), request.GET.copy()
     query.pop("before", None)
@@ -122,18 +124,21 @@ def bulk(name: str) -> dict[str, Any] | None:
     return {"id": name, "total": total, "holding": answers.filter(undone_by=None).count(), "first": first}
 
 
-def export_csv(request: HttpRequest) -> StreamingHttpResponse:
+@staff_view("grading.view_session")
+def export_csv(request: StaffRequest) -> StreamingHttpResponse:
     """All that matches the page's filters, as CSV."""
     acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
-def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
+@staff_view("grading.view_session")
+def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
     """The same as JSONL, with everything that each act changed."""
     acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 
-def calibration(request: HttpRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
+@staff_view("grading.view_session")
+def calibration(request: StaffRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
     """The blind pairs as CSV, for calibrating a judge elsewhere."""
     return exports.as_csv("calibration", exported.PAIR, exported.pairs())

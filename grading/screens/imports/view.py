@@ -4,24 +4,26 @@ from collections import defaultdict
 
 from django.core.paginator import Paginator
 from django.db.models import Count
-from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
 from grading.intake.importing import IMPORTS_WITH_FILES
 from grading.models import LogImport
 from grading.models.imports import Fate
+from grading.screens.http import StaffRequest, staff_view
 
 LISTED, FILES_SHOWN = 50, 100
 WHYS_SHOWN = 6
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_logimport")
+def show(request: StaffRequest) -> TemplateResponse:
     page = Paginator(LogImport.objects.select_related("agent"), LISTED).get_page(request.GET.get("page"))
     return TemplateResponse(request, "imports/imports.html", {"title": "Imports", "page": page})
 
 
-def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("grading.view_logimport")
+def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     """One import, with its files; `fate` shows those alone that met it."""
     row = get_object_or_404(LogImport.objects.select_related("agent"), pk=pk)
     chosen = next((fate for fate in Fate if fate == request.GET.get("fate")), None)

@@ -1,13 +1,12 @@
 """The judge's key: typed and tested here, kept encrypted, never shown again."""
 
-import re
 from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, Sum
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -22,12 +21,11 @@ from grading.judging.key_tests import KeyTest
 from grading.models import JudgeKey, JudgeKeyTest, JudgePolicy
 from grading.models.audit import AuditKind
 from grading.models.judge_keys import HINT_LENGTH, KEY, MAX_KEY_LENGTH
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
 
-# How many sessions a page can have shown.
-COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 # What a test that failed says, by its reason, before the provider's own words.
 TEST_WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
@@ -73,8 +71,16 @@ class JudgeKeyForm(forms.Form):
         return key
 
 
+class EarlierSessionsForm(forms.Form):
+    """Which of the sessions from before the key are to be judged. `seen` is how many of these the page showed."""
+
+    choice = forms.ChoiceField(choices=[(choice, choice) for choice in earlier.CHOICES])
+    seen = forms.IntegerField(min_value=0, max_value=999_999_999)
+
+
+@staff_view("grading.change_quota")
 @sensitive_post_parameters("api_key")
-def show(request: HttpRequest) -> HttpResponse:
+def show(request: StaffRequest) -> HttpResponse:
     """The page. A POST says in `do` what to do: "save" (if a test succeeds), "save_anyway" (whether it succeeds or
     not), "test" the key in use, "remove" it, or "judge" sessions that came in before there was a judge.
     """
@@ -116,7 +122,7 @@ def _state() -> dict[str, object]:
     }
 
 
-def _save(request: HttpRequest) -> JudgeKeyForm | None:
+def _save(request: StaffRequest) -> JudgeKeyForm | None:
     """Test the key and keep it if the judge answered. One that is refused is never kept; one whose test failed for
     another reason only if the person says so. The form, where it is to be filled in again.
     """
@@ -128,13 +134,13 @@ def _save(request: HttpRequest) -> JudgeKeyForm | None:
         return form
     key, base_url = form.cleaned_data["api_key"], form.cleaned_data["base_url"]
     judge = judges.with_key(key, base_url)
-    tested = key_tests.test(judge, request.user)  # type: ignore[arg-type] # the screen needs a login
+    tested = key_tests.test(judge, request.user)
     if tested.refused or (tested.trouble is not None and request.POST.get("do") != "save_anyway"):
         messages.error(request, f"Nothing was saved. {_said(tested)}")
         form.may_save_anyway = not tested.refused
         return form
     had = JudgeKey.objects.first()
-    row = JudgeKey.objects.put(key, base_url, request.user)  # type: ignore[arg-type] # as above
+    row = JudgeKey.objects.put(key, base_url, request.user)
     key_tests.learn(judge, tested)
     before = f"in place of …{had.hint}, " if had else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
@@ -145,31 +151,32 @@ def _save(request: HttpRequest) -> JudgeKeyForm | None:
     return None
 
 
-def _test(request: HttpRequest) -> None:
+def _test(request: StaffRequest) -> None:
     """One call with the key in use."""
     judge = judges.first()
     if judge is None:
         messages.error(request, "There is no key to test.")
         return
-    tested = key_tests.test(judge, request.user)  # type: ignore[arg-type] # the screen needs a login
+    tested = key_tests.test(judge, request.user)
     key_tests.learn(judge, tested)
     level = messages.SUCCESS if tested.trouble is None else messages.ERROR
     messages.add_message(request, level, _said(tested))
 
 
-def _judge_earlier(request: HttpRequest) -> None:
+def _judge_earlier(request: StaffRequest) -> None:
     """Have the chosen sessions judged, if there are no more of them than the page showed."""
-    choice, count = request.POST.get("choice", ""), request.POST.get("seen", "")
-    if choice not in earlier.CHOICES or not COUNT.fullmatch(count):
+    form = EarlierSessionsForm(request.POST)
+    if not form.is_valid():
         expected = f"expected one of {', '.join(earlier.CHOICES)}, and how many sessions you saw"
         messages.error(request, f"Nothing was queued: {expected}. Load the page again, and choose there.")
         return
+    choice = form.cleaned_data["choice"]
     why = {"recent": f"of the last {earlier.RECENT_DAYS} days", "older": f"older than {earlier.RECENT_DAYS} days"}
     try:
         run = earlier.judge(
             choice,
-            by=request.user,  # type: ignore[arg-type] # the screen needs a login
-            at_most=int(count),
+            by=request.user,
+            at_most=form.cleaned_data["seen"],
             why=", ".join(filter(None, ("came in before there was a judge", why.get(choice)))),
             now=timezone.now(),
         )
@@ -182,7 +189,7 @@ def _judge_earlier(request: HttpRequest) -> None:
     )
 
 
-def _remove(request: HttpRequest) -> None:
+def _remove(request: StaffRequest) -> None:
     stored = JudgeKey.objects.first()
     if stored is None:
         messages.info(request, "No key is stored.")

@@ -37,7 +37,8 @@ from grading.reward import lessons
 from grading.reward.lessons import LessonFigures, Overview
 from grading.screens import charts
 from grading.screens.calibration import card as calibration
-from grading.screens.policy.form import typed
+from grading.screens.http import StaffRequest, staff_view
+from grading.screens.policy.form import form_values
 from grading.templatetags.gradingsite_tags import plain
 
 LATEST = 25
@@ -93,7 +94,8 @@ class LessonRow:
         return (self.posterior.high - self.posterior.low) / 2
 
 
-def index(request: HttpRequest) -> TemplateResponse:
+@staff_view("bandit.view_bandit")
+def index(request: StaffRequest) -> TemplateResponse:
     return show(request, Bandit.objects.select_related("baseline").get(name="lesson"))
 
 
@@ -130,7 +132,8 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     return TemplateResponse(request, "lessons/lessons.html", context)
 
 
-def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("bandit.view_bandit")
+def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
     """One lesson: every kind of figure, windows, categories, its sessions, its draws."""
     arm = Arm.objects.select_related("bandit__baseline", "merged_into").filter(pk=pk).first()
     if arm is None or arm.bandit.kind != BanditKind.MANY:
@@ -189,7 +192,7 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
         return None
     holdout = max(usual.holdout, version.holdout)
     now, then = (sessions_to_decide(chance=1 - each, least=least) for each in (version.holdout, holdout))
-    numbers = typed(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
+    numbers = form_values(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
     params = {name: plain(value) for name, value in numbers.items() if value is not None}
     note = "The lessons' holdout: large until there is a verdict, small from then on."
     return {

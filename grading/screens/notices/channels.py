@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_post_parameters
@@ -26,7 +26,7 @@ from grading.models.notices import (
 )
 from grading.monitoring.notices import channels
 from grading.monitoring.notices.channels import Destination
-from grading.screens.desk.page import person
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.notices import view as notices
 
 LONGEST, MOST_ADDRESSES = 1000, 50
@@ -124,8 +124,9 @@ class MailForm(ChannelForm):
 FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel.EMAIL: MailForm}
 
 
+@staff_view("grading.change_quota")
 @sensitive_post_parameters(*SECRETS)
-def add(request: HttpRequest) -> HttpResponse:
+def add(request: StaffRequest) -> HttpResponse:
     """A new channel; `kind` says which."""
     kind_name = request.POST.get("kind") or request.GET.get("kind")
     kind = Channel(kind_name) if kind_name in set(Channel) else Channel.WEBHOOK
@@ -137,8 +138,9 @@ def add(request: HttpRequest) -> HttpResponse:
     return _page(request, form, kind=kind, title="Add a channel")
 
 
+@staff_view("grading.change_quota")
 @sensitive_post_parameters(*SECRETS)
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     """One channel. A POST says in `do` what to do: save, test, pause, resume or remove."""
     row = get_object_or_404(NoticeChannel.objects.not_removed(), pk=pk)
     kind = Channel(row.kind)
@@ -168,11 +170,11 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("admin:notices")
 
 
-def _save(request: HttpRequest, row: NoticeChannel, form: ChannelForm) -> None:
+def _save(request: StaffRequest, row: NoticeChannel, form: ChannelForm) -> None:
     is_new, before = row.pk is None, str(row)
     row.name = form.cleaned_data["name"]
     target, lost = form.target(), form.lost()
-    row.put(target, person(request))
+    row.put(target, request.user)
     where = channels.describe(target)
     if is_new:
         record(AuditKind.TOKEN, f"added the {row}", detail=f"to {where}")
@@ -184,7 +186,7 @@ def _save(request: HttpRequest, row: NoticeChannel, form: ChannelForm) -> None:
         notices.send_test(request, [Destination(kind=Channel(row.kind), row=row)])
 
 
-def _page(request: HttpRequest, form: ChannelForm, *, kind: Channel, title: str, **more: object) -> TemplateResponse:
+def _page(request: StaffRequest, form: ChannelForm, *, kind: Channel, title: str, **more: object) -> TemplateResponse:
     context = {
         "title": title,
         "form": form,

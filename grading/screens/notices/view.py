@@ -17,6 +17,7 @@ from grading.models.notices import Channel, ChannelState, NoticeState, Unusable
 from grading.monitoring import outbox
 from grading.monitoring.notices import channels, deliver
 from grading.monitoring.notices.channels import Destination
+from grading.screens.http import StaffRequest, staff_view
 
 LISTED, LATEST = 100, 5
 
@@ -36,7 +37,8 @@ class ChannelLine:
         return channels.VARIABLES[self.place.kind] if self.place.row is None else ""
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     rules = [rule for rule in monitoring.RULES.values() if outbox.notifies_externally(rule)]
     context = {"title": "Notices", "rules": rules, **card(LISTED)}
     return TemplateResponse(request, "notices/notices.html", context)
@@ -76,8 +78,9 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
     return ChannelLine(place=place, where=where, quiet=quiet, last=last)
 
 
+@staff_view("grading.change_quota")
 @require_POST
-def test(request: HttpRequest) -> HttpResponse:
+def test(request: StaffRequest) -> HttpResponse:
     """Send a message to each channel now, so that its outcome is seen at once."""
     send_test(request, channels.destinations())
     return redirect("admin:notices")

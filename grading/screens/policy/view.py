@@ -19,8 +19,9 @@ from bandit.reading import policy_of, rows_of, site_day, version_of
 from bandit.versions import StaleVersion, current_calibration
 from grading.reward.human_pairs import human_pairs
 from grading.screens.arms.view import bandit_or_404
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import in_words
-from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
+from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, form_values
 from grading.screens.policy.presets import PRESETS
 
 LISTED = 50
@@ -28,7 +29,8 @@ LISTED = 50
 AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
-def show(request: HttpRequest, name: str) -> HttpResponse:
+@staff_view("grading.change_quota")
+def show(request: StaffRequest, name: str) -> HttpResponse:
     """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `preset`
     those of a preset. A POST puts them in force.
     """
@@ -70,20 +72,20 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
     return _form_page(request, form, held)
 
 
-def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
+def _put(request: StaffRequest, held: PolicyVersion) -> HttpResponse:
     """Put the posted numbers in force as the version that the page was about."""
-    form = BanditPolicyForm(request.POST, held=held)
-    version, bandit = request.POST.get("version", ""), held.bandit
-    if not version.isdecimal() or len(version) > 9:  # noqa: PLR2004 - more digits than versions
+    bandit, form = held.bandit, BanditPolicyForm(request.POST, held=held)
+    is_valid, version = form.is_valid(), form.cleaned_data.get("version")
+    if version is None:
         messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
         return redirect("admin:policy", name=bandit.name)
-    if not form.is_valid():
+    if not is_valid:
         return _form_page(request, form, held)
     try:
         made = policies.set_policy(
             bandit.name,
             form.numbers(),
-            version=int(version),
+            version=version,
             by=request.user.get_username(),
             note=form.cleaned_data["note"].strip(),
         )
@@ -120,7 +122,7 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
         "at_decisions": any(getattr(seen.current, name) != getattr(seen.version, name) for name in decisive),
         "chooses": chooses,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
-        "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
+        "numbers": {name: value for name, value in form_values(seen.version).items() if value is not None},
         "note": note,
     }
     return TemplateResponse(request, "policy/policy_preview.html", context)
@@ -144,7 +146,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         "bandits": Bandit.objects.that_learn(),
         "held": held,
         "form": form,
-        "grouped": list(form.grouped()),
+        "grouped": form.grouped(),
         "sources": form.by_source(advice(bandit)),
         "memory": policies.memory_of(held, now),
         "costs": costs,

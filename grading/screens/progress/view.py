@@ -1,12 +1,13 @@
 """Progress: what each person has reviewed, how far they are from each other and from the judge, what waits for them."""
 
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from grading.review import progress
+from grading.screens.http import StaffRequest, staff_view
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
     told = progress.progress()
     context = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
@@ -16,6 +16,7 @@ from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
 from grading.reward.explain import weight
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason
@@ -43,27 +44,29 @@ class PauseForm(forms.Form):
     )
 
 
-def pause(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.change_quota")
+def pause(request: StaffRequest) -> HttpResponse:
     """A page that says what pausing does, and its button."""
     if not quota.is_configured():
         messages.error(request, "There is no judge to pause.")
         return redirect("admin:quota")
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        quota.pause(by=request.user, note=form.cleaned_data["note"])  # type: ignore[arg-type] # the screen needs a login
+        quota.pause(by=request.user, note=form.cleaned_data["note"])
         messages.success(request, "The judge is paused. Calls already under way still count.")
         return redirect("admin:quota")
     context = {"title": "Pause the judge", "form": form, "held": attempts.waiting_jobs()}
     return TemplateResponse(request, "quota/quota_pause.html", context)
 
 
+@staff_view("grading.change_quota")
 @require_POST
-def resume(request: HttpRequest) -> HttpResponse:
+def resume(request: StaffRequest) -> HttpResponse:
     paused = first_quota()
     if paused is None or paused.state != QuotaState.PAUSED:
         messages.info(request, "The judge is not paused: somebody else resumed it first.")
         return redirect("admin:quota")
-    quota.resume(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    quota.resume(by=request.user)
     now = first_quota()
     if now is not None and now.is_out:
         messages.info(request, "The pause is over, but what kept the judge from being asked before it isn’t.")
@@ -72,22 +75,24 @@ def resume(request: HttpRequest) -> HttpResponse:
     return redirect("admin:quota")
 
 
+@staff_view("grading.change_quota")
 @require_POST
-def probe(request: HttpRequest) -> HttpResponse:
+def probe(request: StaffRequest) -> HttpResponse:
     judge_quota = first_quota()
     why_not = "There is no judge." if judge_quota is None else may_probe(judge_quota, attempts.waiting_jobs().jobs)
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
-    quota.probe_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    quota.probe_now(by=request.user)
     messages.success(request, "One call goes out within seconds; if it is answered, the rest follow.")
     return redirect("admin:quota")
 
 
+@staff_view("grading.change_quota")
 @require_POST
-def try_now(request: HttpRequest) -> HttpResponse:
+def try_now(request: StaffRequest) -> HttpResponse:
     """What stands still for no reason of its own is tried at once."""
-    count = sweeper.try_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    count = sweeper.try_now(by=request.user)
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
         messages.success(request, f"{sessions} tried now; what fails again waits again.")
@@ -179,7 +184,8 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return f"This raises the calls for each session from {calls[0]:.2f} to {calls[1]:.2f} on average."
 
 
-def policy(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.change_quota")
+def policy(request: StaffRequest) -> HttpResponse:
     """The form, and every policy that ever held; going back to one posts its numbers through the same form."""
     current = JudgePolicy.objects.current()
     form = JudgePolicyForm(request.POST or None, current=current)
@@ -189,7 +195,7 @@ def policy(request: HttpRequest) -> HttpResponse:
         if not changed:
             messages.info(request, "Nothing was changed: this is the policy that holds.")
             return redirect("admin:quota_policy")
-        budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
+        budget.set_policy(by=request.user, **chosen)
         messages.success(request, f"The policy applies from now on: {'; '.join(changed)}.")
         return redirect("admin:quota")
     context = {"title": "Judge policy", "form": form, "held": current, "history": history()}

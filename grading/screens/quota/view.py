@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
@@ -19,15 +18,16 @@ from grading.models import JudgePolicy, Quota, Rubric, Session
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.monitoring import operation
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota import figures
 from grading.screens.quota.cards import card, effect, unconfigured
 from grading.screens.quota.judge_state import until
 from grading.screens.quota.policy import may_probe
-from grading.screens.sample_data import held as held_samples
 from grading.templatetags.gradingsite_tags import clock
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_quota")
+def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries, whatever was asked, waits or failed."""
     now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.waiting_jobs()
     judged = standings()
@@ -43,7 +43,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "policy": policy,
         "still": operation.count_stalled_jobs(),
         "probe": "There is no judge.",
-        "sample": _sample() if held_samples(request).alone else None,
+        "sample": _sample() if request.frame.samples.alone else None,
     }
     if first is not None:
         # What only a configured judge has: headroom, a forecast, outages, and a probe to send.

@@ -8,7 +8,7 @@ from typing import Self
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -17,6 +17,7 @@ from grading.judging.core import rubric as core
 from grading.judging.rubrics import examples, versions
 from grading.models import Grade, Rubric
 from grading.reward.explain import weight
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
 from grading.vocabulary import Source
 
@@ -90,7 +91,8 @@ class Draft:
         )
 
 
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.add_rubric")
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     parent = get_object_or_404(Rubric, pk=pk)
     posting = request.method == "POST"
     draft = Draft.posted(request.POST) if posting else Draft.from_rubric(parent)
@@ -163,8 +165,8 @@ def _rearranged(draft: Draft, post: QueryDict) -> bool:
     return False
 
 
-def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
-    saved, is_new = versions.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
+def _saved(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
+    saved, is_new = versions.save(unsaved, author=request.user)
     if is_new:
         messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
     else:

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import Count, Exists, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -20,6 +20,7 @@ from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
 from grading.screens import charts
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
@@ -28,7 +29,8 @@ WHY_LIMIT = 300
 NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose anew."
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_rubric")
+def show(request: StaffRequest) -> TemplateResponse:
     jobs = JudgeJob.objects.open().filter(run=OuterRef("pk")).order_by().values("run")
     costs = JudgeAttempt.objects.filter(job__run=OuterRef("pk")).order_by().values("job__run")
     runs = (
@@ -42,7 +44,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "rubrics/runs.html", {"title": "Judged again", "runs": runs[:LISTED]})
 
 
-def plan(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.change_quota")
+def plan(request: StaffRequest) -> HttpResponse:
     """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
     sessions, label, problem = selection(request.GET)
     rerun = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
@@ -56,7 +59,7 @@ def plan(request: HttpRequest) -> HttpResponse:
             run = rejudge.start(
                 rerun.session_ids,
                 rerun.rubric,
-                by=request.user,  # type: ignore[arg-type] # the screen needs a login
+                by=request.user,
                 why=request.POST.get("why", "").strip()[:WHY_LIMIT] or label,
                 estimated_usd=rerun.estimate.usd,
             )
@@ -118,7 +121,8 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     return sessions, "; ".join(labels) or "all sessions", ""
 
 
-def run(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("grading.view_rubric")
+def run(request: StaffRequest, pk: int) -> TemplateResponse:
     run = _run(pk)
     changes = progress.changes(run)
     sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
@@ -135,15 +139,17 @@ def run(request: HttpRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "rubrics/run.html", context)
 
 
+@staff_view("grading.view_rubric")
 @require_GET
-def run_progress(request: HttpRequest, pk: int) -> HttpResponse:
+def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
     """The progress alone, for a page that is open."""
     return render(request, "rubrics/_run_progress.html", _progress(_run(pk)))
 
 
+@staff_view("grading.change_quota")
 @require_POST
-def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    count = rejudge.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
+def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
+    count = rejudge.cancel(_run(pk), by=request.user)
     messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. Calls already sent go on.")
     return redirect("admin:run", pk=pk)
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -16,10 +16,12 @@ from grading.judging.rubrics import trials
 from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.rubrics.preview import PromptPreview, find_session, full_name, recent_sessions
 
 
-def show(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.view_rubric")
+def show(request: StaffRequest, pk: int) -> HttpResponse:
     """The exact prompt and its price; once it was asked, the judge's answer beside the verdict that holds."""
     rubric = get_object_or_404(Rubric, pk=pk)
     session, problem = find_session(request.POST.get("session") or request.GET.get("session", ""))

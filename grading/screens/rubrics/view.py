@@ -4,7 +4,7 @@ import datetime as dt
 
 from django.contrib import messages
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -15,6 +15,7 @@ from grading.judging.rubrics.verdicts import has_stale, verdicts, with_verdict
 from grading.judging.rubrics.versions import Figures
 from grading.models import Grade, Rubric, RubricActivation, Session
 from grading.models.judging import Purpose
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.rubrics.preview import full_name
 from grading.vocabulary import WorkKind
 
@@ -28,7 +29,8 @@ ABOUT = {
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_rubric")
+def show(request: StaffRequest) -> TemplateResponse:
     rows = list(Rubric.objects.select_related("author", "parent").order_by("-is_active", "-created_at"))
     figures, read_at = versions.latest_figures()
     sections = []
@@ -52,7 +54,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "rubrics/rubrics.html", context)
 
 
-def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("grading.view_rubric")
+def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     rubric = get_object_or_404(Rubric.objects.select_related("author", "parent"), pk=pk)
     parent = rubric.parent
     # Each text that both have and that reads differently, before and after.
@@ -93,10 +96,11 @@ def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:
     return sessions.filter(category__in=[pk for pk, each in categories.items() if each is kind])
 
 
-def activate(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.change_rubric")
+def activate(request: StaffRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
-        job_count = versions.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
+        job_count = versions.activate(rubric, by=request.user)
         waiting = f" {job_count} queued job{'s are' if job_count != 1 else ' is'} asked by it." if job_count else ""
         message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts of other rubrics on such work are stale"
         messages.success(request, f"{message}, and hold.")

@@ -1,20 +1,22 @@
 """Adopting what an agent said of a session after its first word, or turning it down."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 
 from grading.intake import first_word
 from grading.models import Proposal
+from grading.screens.http import StaffRequest, staff_view
 
 
-def answer(request: HttpRequest, pk: int) -> HttpResponse:
+@staff_view("grading.add_grade")
+def answer(request: StaffRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     proposal = get_object_or_404(Proposal, pk=pk)
     adopt = request.POST.get("do") == "adopt"
     try:
-        done = first_word.answer(proposal, request.user, adopt=adopt)  # type: ignore[arg-type] # the screen needs a login
+        done = first_word.answer(proposal, request.user, adopt=adopt)
     except ValueError as error:
         messages.error(request, f"Nothing was changed: {error}")
     else:

@@ -3,7 +3,7 @@ down; viewers see none of it.
 """
 
 from django.forms import CharField, Form
-from django.http import FileResponse, HttpRequest, HttpResponseBase, JsonResponse
+from django.http import FileResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_POST
@@ -14,6 +14,7 @@ from grading.models import Evidence, Session
 from grading.models.audit import AuditKind
 from grading.models.evidence import EvidenceKind
 from grading.redaction import MARGIN, mark_at
+from grading.screens.http import StaffRequest, staff_view
 
 BAD_REQUEST, NOT_FOUND = 400, 404
 PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
@@ -25,8 +26,9 @@ class ReasonForm(Form):
     why = CharField(min_length=3, max_length=300, error_messages={"required": "Say why: it is written down."})
 
 
+@staff_view("grading.add_grade")
 @require_POST
-def reveal(request: HttpRequest, pk: int) -> JsonResponse:
+def reveal(request: StaffRequest, pk: int) -> JsonResponse:
     """What one mark hides: `part` is event (with its number as `event`), journal or patch, `mark` counts from 0."""
     session = get_object_or_404(Session, pk=pk)
     part, event, mark = (request.POST.get(name, "") for name in ("part", "event", "mark"))
@@ -51,7 +53,8 @@ def reveal(request: HttpRequest, pk: int) -> JsonResponse:
     return JsonResponse({"text": found})
 
 
-def show(request: HttpRequest, pk: int) -> HttpResponseBase:
+@staff_view("grading.change_quota")
+def show(request: StaffRequest, pk: int) -> HttpResponseBase:
     """A whole file as it came, as a download, once somebody said why."""
     row = get_object_or_404(Evidence.objects.select_related("session"), pk=pk)
     form = ReasonForm(request.POST or None)

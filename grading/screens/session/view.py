@@ -33,8 +33,8 @@ from grading.reward.decide import (
 )
 from grading.reward.explain import StepState, number, weight
 from grading.screens.categories import by_hand
-from grading.screens.context import site_of
 from grading.screens.feed import page_version
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
 from grading.screens.session import activity, history, reasons, transcript
@@ -95,11 +95,12 @@ class SessionFacts:
         return is_open and not self.is_unreadable and quota.is_configured()
 
 
-def show(request: HttpRequest, pk: int) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
     # Read first, so that the page is loaded again if the reward changes while it is rendered.
-    version = page_version(site_of(request), session.pk)
+    version = page_version(request.frame.site, session.pk)
     settlements = list(session.settlements.order_by("revision"))
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by"))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.http import HttpResponse, HttpResponseNotFound
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -12,6 +12,7 @@ from grading.models import SavedView
 from grading.models.review import FilteredList
 from grading.review import views
 from grading.review.views import ViewError
+from grading.screens.http import StaffRequest, staff_view
 
 # The screen on which each list is.
 SCREEN = {
@@ -21,13 +22,13 @@ SCREEN = {
 }
 
 
-def menu(request: HttpRequest, page: FilteredList, query: str | None = None) -> dict[str, Any]:
+def menu(request: StaffRequest, page: FilteredList, query: str | None = None) -> dict[str, Any]:
     """What `_saved_views.html` shows, as its `saved_views`: one query. `query` defaults to the address'."""
     try:
         filters = views.filters_of(request.GET.urlencode() if query is None else query)
     except ViewError:
         filters = ""
-    kept = views.visible_to(request.user, page)  # type: ignore[arg-type] # the screen needs a login
+    kept = views.visible_to(request.user, page)
     built_in = views.BUILT_IN[page]
     current = views.current([*kept, *built_in], filters) if filters else None
     return {
@@ -43,15 +44,16 @@ def menu(request: HttpRequest, page: FilteredList, query: str | None = None) -> 
     }
 
 
+@staff_view("grading.add_savedview")
 @require_POST
-def save(request: HttpRequest) -> HttpResponse:
+def save(request: StaffRequest) -> HttpResponse:
     """Save the filters of a list under a name."""
     if request.POST.get("page") not in set(FilteredList):
         return HttpResponseNotFound()
     page, query = FilteredList(request.POST["page"]), request.POST.get("query", "")
     try:
         view = views.save(
-            request.user,  # type: ignore[arg-type] # the screen needs a login
+            request.user,
             page,
             request.POST.get("name", ""),
             query,
@@ -64,18 +66,19 @@ def save(request: HttpRequest) -> HttpResponse:
     return redirect(_address(page, query))
 
 
+@staff_view("grading.add_savedview")
 @require_POST
-def change(request: HttpRequest, pk: int) -> HttpResponse:
+def change(request: StaffRequest, pk: int) -> HttpResponse:
     """Rename, share or delete one of one's own views, and go back to its list with its filters."""
     view = get_object_or_404(SavedView, pk=pk, owner=request.user.pk)
     try:
         if "delete" in request.POST:
-            views.delete(view, request.user)  # type: ignore[arg-type] # the screen needs a login
+            views.delete(view, request.user)
             messages.success(request, f"“{view.name}” is deleted. Its filters are still set: save them to restore it.")
         else:
             views.change(
                 view,
-                request.user,  # type: ignore[arg-type] # the screen needs a login
+                request.user,
                 name=request.POST.get("name", ""),
                 shared="shared" in request.POST,
             )

@@ -24,7 +24,7 @@ from grading.review import exported
 from grading.review.trust import Behind, narrow
 from grading.review.views import PASSING
 from grading.screens.exports import view as exports
-from grading.screens.sample_data import held
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import groups, paging, saved_views
 from grading.vocabulary import Source
 
@@ -149,7 +149,8 @@ def listed() -> SessionQuerySet:
     return with_verdict(Session.objects.with_people().select_related("settlement").defer("settlement__steps"))
 
 
-def show(request: HttpRequest) -> TemplateResponse:
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
     filters = SessionFilterForm(request.GET)
     narrowed = filters.narrow(listed())
     order = request.GET.get("sort", "")
@@ -161,7 +162,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     for passing in PASSING:
         query.pop(passing, None)
     is_narrowed = any(value for name, value in query.items() if name != "sort")
-    if not page.object_list and not is_narrowed and held(request).alone:
+    if not page.object_list and not is_narrowed and request.frame.samples.alone:
         # Nothing of the site's own yet: the samples, as if they had been asked for.
         query["samples"] = "only"
         filters = SessionFilterForm(query)
@@ -181,7 +182,8 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "sessions/sessions.html", context)
 
 
-def by_id(request: HttpRequest, external_id: str) -> HttpResponse:
+@staff_view("grading.view_session")
+def by_id(request: StaffRequest, external_id: str) -> HttpResponse:
     """The session of that id of its agent's own; the list of them where several agents have used it."""
     sessions = Session.objects.filter(external_id=external_id)
     if agent := request.GET.get("agent", ""):
@@ -194,12 +196,14 @@ def by_id(request: HttpRequest, external_id: str) -> HttpResponse:
     return redirect(f"{reverse('admin:sessions')}?{urlencode({'q': external_id})}")
 
 
-def export_csv(request: HttpRequest) -> StreamingHttpResponse:
+@staff_view("grading.view_session")
+def export_csv(request: StaffRequest) -> StreamingHttpResponse:
     """What the list shows, all of it, as CSV."""
     return exports.as_csv("sessions", exported.SESSION, _each(request))
 
 
-def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
+@staff_view("grading.view_session")
+def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
     """The same as JSONL."""
     return exports.as_jsonl("sessions", _each(request))
 

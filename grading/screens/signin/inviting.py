@@ -21,6 +21,7 @@ from grading.access.recording import record
 from grading.agent.views import site_address
 from grading.models.audit import AuditKind
 from grading.roles import OPERATOR, REVIEWER, VIEWER
+from grading.screens.http import StaffRequest, staff_view
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class InvitationForm(forms.Form):
         return address
 
 
-def invite(request: HttpRequest) -> HttpResponse:
+@staff_view("grading.change_quota")
+def invite(request: StaffRequest) -> HttpResponse:
     form = InvitationForm(request.POST or None) if settings.MAIL_WORKS else None
     if form is not None and request.method == "POST" and form.is_valid():
         _send(request, form.cleaned_data["address"], form.cleaned_data["role"])
@@ -88,6 +90,7 @@ class InvitationView(PasswordResetConfirmView):
     """Whoever was invited sets a password. The link is taken out of the address at once, and opens once."""
 
     template_name = "signin/invitation.html"
+    title = "Set your password"
     success_url = reverse_lazy("admin:login")
 
     def form_valid(self, form: Any) -> HttpResponse:

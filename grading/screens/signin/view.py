@@ -11,6 +11,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from grading.access.adapters import redirect_to_login
@@ -46,6 +47,12 @@ class SignInView(LoginView):
     template_name = "admin/login.html"
     authentication_form = SignInForm
     next_page = "admin:index"
+    extra_context = {"title": "Log in"}
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_active and request.user.is_staff:
+            return redirect("admin:index")
+        return super().get(request, *args, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
         """The password was right: what else is asked for decides allauth."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from grading import review
 from grading.screens import charts
+from grading.screens.http import StaffRequest, staff_view
 from grading.story import march31
 from grading.story.figures import ArmBelief, Figure
 from grading.story.march31 import FIRST, STEPS, Incident, NotYet, StoryStep
@@ -44,8 +45,9 @@ def on_a_demo(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return shown
 
 
+@staff_view("grading.view_session")
 @on_a_demo
-def show(request: HttpRequest) -> TemplateResponse:
+def show(request: StaffRequest) -> TemplateResponse:
     incident = Incident(timezone.now())
     ledger = incident.ledger
     here, floors, before = ledger.belief(), ledger.with_floors, ledger.without
@@ -71,24 +73,26 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "story/story.html", context)
 
 
+@staff_view("grading.change_quota")
 @on_a_demo
 @require_POST
-def press(request: HttpRequest, name: str) -> HttpResponse:
+def press(request: StaffRequest, name: str) -> HttpResponse:
     """Do a step. What does not come about at once does so on the open page."""
     if name not in march31.BY_NAME:
         raise Http404
     try:
-        march31.press(name, request.user)  # type: ignore[arg-type] # the screen needs a login
+        march31.press(name, request.user)
     except (NotYet, march31.SimulatorAway, review.CorrectionError) as error:
         messages.error(request, str(error))
     return redirect("admin:story")
 
 
+@staff_view("grading.delete_session")
 @on_a_demo
 @require_POST
-def again(request: HttpRequest) -> HttpResponse:
+def again(request: StaffRequest) -> HttpResponse:
     try:
-        march31.start_again(request.user)  # type: ignore[arg-type] # the screen needs a login
+        march31.start_again(request.user)
     except march31.SimulatorAway as error:
         messages.error(request, str(error))
     return redirect("admin:story")

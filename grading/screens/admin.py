@@ -7,6 +7,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.urls import URLPattern, URLResolver
 
 import bandit.admin
 from bandit.admin import DATE_TIME_FIELDS, UndeletableAdmin
@@ -103,10 +104,22 @@ class RoleAdmin(GroupAdmin):
     filter_horizontal = ()
 
 
-def register(site: admin.AdminSite) -> None:
-    site.register(Agent, AgentAdmin)
-    site.register(ApiToken, ApiTokenAdmin)
-    site.register(ArtifactRule, ArtifactRuleAdmin)
-    site.register(User, PersonAdmin)
-    site.register(Group, RoleAdmin)
-    bandit.admin.register(site)
+class GradingAdminSite(admin.AdminSite):
+    site_title = site_header = "gradingsite"
+    site_url = None
+    enable_nav_sidebar = False
+    # The admin shares the root with the screens, so an unknown address is a plain 404.
+    final_catch_all_view = False
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        """Django's, without a redirect that tells any member of staff whether a row exists."""
+        return [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+
+
+site = GradingAdminSite()
+site.register(Agent, AgentAdmin)
+site.register(ApiToken, ApiTokenAdmin)
+site.register(ArtifactRule, ArtifactRuleAdmin)
+site.register(User, PersonAdmin)
+site.register(Group, RoleAdmin)
+bandit.admin.register(site)
