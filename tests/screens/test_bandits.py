@@ -109,7 +109,7 @@ def test_the_policy_and_the_calibration_are_those_in_force_then(site, reviewer):
     )  # fmt: skip
     version = helpers.policy(half_life_days=7.0)
     earlier, later, now = (
-        opened(reviewer, f"{PAGE}{query}").context["belief"]
+        opened(reviewer, f"{PAGE}{query}").context["snapshot"]
         for query in ("?known=2026-03-28T00:00", "?known=2026-03-30T00:00", "")
     )
     assert (earlier.is_calibrated, earlier.version.half_life_days) == (False, 45)
