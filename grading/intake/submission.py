@@ -148,7 +148,7 @@ class Receipt:
 EXPECTED: dict[Reason, tuple[str, str]] = {
     Reason.FORMAT_UNKNOWN: (
         f"a transcript of {formats.titles('or')}",
-        "nothing, if it is the harness's own log: it is stored until the site can read its format",
+        "nothing, if it is the harness's own log: its format is not known yet, and it is kept for when it is",
     ),
     Reason.FORMAT_BLIND: (
         "a transcript in which something can be recognised",
@@ -156,7 +156,7 @@ EXPECTED: dict[Reason, tuple[str, str]] = {
     ),
     Reason.LOG_OVERWRITTEN: (
         "this session's own log",
-        "give each session a log path of its own and send that; this one is stored but not used",
+        "give each session a log path of its own and send that; this one is kept and not used",
     ),
     Reason.LOG_SHARED: (
         "a log of one session only",
