@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring, review, tasks
 from grading.evidence.receiving import EvidenceReading
-from grading.intake import fields, history
+from grading.intake import fields, first_word
 from grading.intake.submission import SubmittedSession
 from grading.models import Grade, Session
 from grading.models.grades import question_of
@@ -118,7 +118,7 @@ def test_intake_that_saves_a_session_loaded_before_a_settlement_keeps_the_new_re
     fields.apply(earlier, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.RUNNER)
     outcomes.conclude(earlier, None, Witness.OBSERVED)
     earlier.history = JudgeChoice.NONE
-    history.clear_history(earlier)
+    first_word.clear_history(earlier)
     row = Session.objects.get()
     assert (row.title, row.outcome, row.reward_value, row.reward_source) == ("Fix the build", "failed", 0.5, "judge")
     assert differing() == []
