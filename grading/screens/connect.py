@@ -68,12 +68,12 @@ def show(request: StaffRequest) -> TemplateResponse:
     elif request.method == "POST":
         form = ConnectForm(request.POST)
         if form.is_valid():
-            said = form.cleaned_data
-            agent, _created = Agent.objects.get_or_create(name=said["agent"])
-            row, issued = ApiToken.objects.issue(agent, scope=said["scope"], note=said["note"], created_by=request.user)
-            record(AuditKind.TOKEN, f"made the token {row}", detail=f"held by {said['scope'].words}")
+            data = form.cleaned_data
+            agent, _created = Agent.objects.get_or_create(name=data["agent"])
+            row, issued = ApiToken.objects.issue(agent, scope=data["scope"], note=data["note"], created_by=request.user)
+            record(AuditKind.TOKEN, f"made the token {row}", detail=f"held by {data['scope'].words}")
     now = timezone.now()
-    held = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).select_related("agent", "created_by")
+    working = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).select_related("agent", "created_by")
     used = token_quota.used_today(now)
     context = {
         "title": "Connect an agent",
@@ -89,7 +89,7 @@ def show(request: StaffRequest) -> TemplateResponse:
                 "over": row.expires_at is not None and row.expires_at <= now,
                 "used": used.get(row.pk),
             }
-            for row in held.order_by("agent__name", "-created_at")
+            for row in working.order_by("agent__name", "-created_at")
         ],
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "imported": LogImport.objects.select_related("agent").first(),

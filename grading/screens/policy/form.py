@@ -230,11 +230,11 @@ class BanditPolicyForm(forms.Form):
     # The version that the posted numbers become.
     version = forms.IntegerField(required=False, min_value=1, max_value=999_999_999)
 
-    def __init__(self, data: Mapping[str, Any] | None, *, held: PolicyVersion) -> None:
-        super().__init__(data, initial=form_values(held))
-        if not held.pooling and not parts_of(held.bandit):
+    def __init__(self, data: Mapping[str, Any] | None, *, current: PolicyVersion) -> None:
+        super().__init__(data, initial=form_values(current))
+        if not current.pooling and not parts_of(current.bandit):
             del self.fields["pooling"]
-        groups = GROUPS[held.bandit.kind]
+        groups = GROUPS[current.bandit.kind]
         used = {"note", "version", *(name for names in groups.values() for name in names)}
         for name in self.fields.keys() - used:
             del self.fields[name]

@@ -37,9 +37,9 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
         raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
-    held = version_of(bandit)
+    current = version_of(bandit)
     if request.method == "POST":
-        return _put(request, held)
+        return _put(request, current)
     if "to" in request.GET:
         to = request.GET["to"]
         try:
@@ -56,12 +56,12 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
     preset = next((each for each in PRESETS if each.name == request.GET.get("preset")), None)
     if preset is not None:
         try:
-            seen = policies.preview(bandit.name, preset.changed_numbers(held), timezone.now())
+            seen = policies.preview(bandit.name, preset.changed_numbers(current), timezone.now())
         except ValidationError as error:
             messages.error(request, f"{preset.title} does not fit your other numbers. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
         return _preview_page(request, seen, f"Preset {preset.title}.")
-    form = BanditPolicyForm(request.GET or None, held=held)
+    form = BanditPolicyForm(request.GET or None, current=current)
     if "preview" in request.GET and form.is_valid():
         try:
             seen = policies.preview(bandit.name, form.numbers(), timezone.now())
@@ -69,18 +69,18 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
             form.refuse(error)
         else:
             return _preview_page(request, seen, form.cleaned_data["note"])
-    return _form_page(request, form, held)
+    return _form_page(request, form, current)
 
 
-def _put(request: StaffRequest, held: PolicyVersion) -> HttpResponse:
+def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     """Put the posted numbers in force as the version that the page was about."""
-    bandit, form = held.bandit, BanditPolicyForm(request.POST, held=held)
+    bandit, form = current.bandit, BanditPolicyForm(request.POST, current=current)
     is_valid, version = form.is_valid(), form.cleaned_data.get("version")
     if version is None:
         messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
         return redirect("admin:policy", name=bandit.name)
     if not is_valid:
-        return _form_page(request, form, held)
+        return _form_page(request, form, current)
     try:
         made = policies.set_policy(
             bandit.name,
@@ -94,8 +94,8 @@ def _put(request: StaffRequest, held: PolicyVersion) -> HttpResponse:
         return redirect("admin:policy", name=bandit.name)
     except ValidationError as error:
         form.refuse(error)
-        return _form_page(request, form, held)
-    said = "; ".join(changes(held, made)) or "the same numbers again"
+        return _form_page(request, form, current)
+    said = "; ".join(changes(current, made)) or "the same numbers again"
     messages.success(request, f"Version {made.version} is in force: {said}.")
     return redirect("admin:policy", name=bandit.name)
 
@@ -128,8 +128,8 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
     return TemplateResponse(request, "policy/policy_preview.html", context)
 
 
-def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion) -> TemplateResponse:
-    bandit, now = held.bandit, timezone.now()
+def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVersion) -> TemplateResponse:
+    bandit, now = current.bandit, timezone.now()
     costs = [
         (arm, cost)
         for arm, cost in policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now))).items()
@@ -138,17 +138,18 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
     # The dearest first.
     costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
     presets = [
-        (preset, changes(held, policies.build_version(bandit, preset.changed_numbers(held)))) for preset in PRESETS
+        (preset, changes(current, policies.build_version(bandit, preset.changed_numbers(current))))
+        for preset in PRESETS
     ]
     context = {
         "title": f"{bandit} policy",
         "bandit": bandit,
         "bandits": Bandit.objects.that_learn(),
-        "held": held,
+        "current": current,
         "form": form,
         "grouped": form.grouped(),
         "sources": form.by_source(advice(bandit)),
-        "memory": policies.memory_of(held, now),
+        "memory": policies.memory_of(current, now),
         "costs": costs,
         "history": history(bandit),
         "presets": presets,
