@@ -119,7 +119,7 @@ def test_a_month_of_work_is_farther_than_the_horizon():
     allowance=st.none()
     | st.builds(
         Allowance,
-        left=st.floats(0, 10**7),
+        remaining=st.floats(0, 10**7),
         daily=st.floats(0, 10**7),
         renews_at=st.integers(-2, 2).map(lambda days: MIDNIGHT + dt.timedelta(days=days)),
     ),
