@@ -288,7 +288,7 @@ def _refused_again(incident: Incident) -> bool:
 
 
 def _watched(incident: Incident) -> Iterator[Figure]:
-    yield Figure(of="Judge", says="asked once more, refused once more")
+    yield Figure(of="Judge", says="called once more, refused once more")
     yield from _rewards(incident, WATCH)
     alarms = Alarm.objects.filter(rule__in=WATCHED).exclude(resolved_at__lt=incident.pressed[WATCH.name])
     if (until := incident.end_of(WATCH)) is not None:
@@ -309,7 +309,7 @@ def give_back(_by: User) -> None:
 
 
 def _returned(_incident: Incident) -> Iterator[Figure]:
-    yield Figure(of="Judge", says="answers again; the site has not asked yet")
+    yield Figure(of="Judge", says="answers again; the site has not called it yet")
 
 
 def _are_judged(incident: Incident) -> bool:
@@ -401,7 +401,7 @@ EXHAUST = StoryStep(
     name="exhaust",
     title="Exhaust the quota",
     button="Exhaust the quota",
-    means="The provider refuses from now on. The next session to be judged finds out.",
+    means="The provider refuses every call from now on; the next session to be judged meets the refusal.",
     act=exhaust,
     is_over=_judge_refused,
     figures=_exhausted,
@@ -410,7 +410,7 @@ SUBMIT = StoryStep(
     name="submit",
     title="Submit two sessions with another’s log",
     button=f"Submit {FIRST.name} and {SECOND.name}",
-    means=f"Both opened a pull request, and both come with the log of {OPERATOR}: the shared file held that one.",
+    means=f"Both opened a pull request, but both arrive with the log of {OPERATOR}, which had overwritten the shared file.",
     act=mix_up,
     is_over=_are_there,
     figures=_mixed_up,
@@ -419,7 +419,7 @@ WATCH = StoryStep(
     name="watch",
     title="Watch the rewards stay provisional",
     button="Ask the judge once more",
-    means="One more call is refused. Nothing turns that into a grade, and the alarms say what is wrong.",
+    means="One more call is refused. No grade is made of that, and the alarms say what is wrong.",
     act=ask_again,
     is_over=_refused_again,
     figures=_watched,
@@ -428,16 +428,16 @@ RETURN = StoryStep(
     name="return",
     title="Let the quota return",
     button="Give the quota back",
-    means="The provider answers again. The site hears of it when it asks.",
+    means="The provider answers again. The site finds out with its next call.",
     act=give_back,
     is_over=lambda _incident: True,
     figures=_returned,
 )
 REPLACE = StoryStep(
     name="replace",
-    title="See the verdicts replace them",
+    title="Let verdicts replace the provisional rewards",
     button="Probe now",
-    means="One call goes out and is answered; the rest follow. Each verdict replaces what stood in for it.",
+    means="One call is answered, then the others follow. Each verdict replaces a provisional reward.",
     act=ask_again,
     is_over=_are_judged,
     figures=_judged,
@@ -455,7 +455,7 @@ UNDO = StoryStep(
     name="undo",
     title="Undo it",
     button="Undo the correction",
-    means="What held before holds again.",
+    means="The reward from before the correction counts again.",
     act=take_back,
     is_over=_is_undone,
     figures=_undone,

@@ -1,5 +1,6 @@
 """History: every act of a person, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -70,7 +71,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     context = {
         "title": "History",
         "filters": filters,
-        "rows": [{"act": act, "changed": changed(act)} for act in page.acts],
+        "rows": rows(page.acts, grouped=narrowed.kind is not HistoryKind.SIGN_IN),
         "older": page.older,
         "is_first": "before" not in request.GET,
         "query": query.urlencode(),
@@ -79,6 +80,23 @@ def show(request: HttpRequest) -> TemplateResponse:
         "saved_views": saved_views.menu(request, FilteredList.HISTORY),
     }
     return TemplateResponse(request, "history/history.html", context)
+
+
+def rows(acts: Iterable[HistoryEntry], *, grouped: bool) -> list[dict[str, Any]]:
+    """A row for each act. If `grouped`, equal sign-ins in a row are one, with their `count` and the `first` of them."""
+    table: list[dict[str, Any]] = []
+    for act in acts:
+        latest = table[-1]["act"] if table else None
+        if (
+            grouped
+            and latest is not None
+            and act.kind is HistoryKind.SIGN_IN
+            and (act.kind, act.who, act.what, act.why) == (latest.kind, latest.who, latest.what, latest.why)
+        ):
+            table[-1] |= {"count": table[-1]["count"] + 1, "first": act.at}
+        else:
+            table.append({"act": act, "changed": changed(act), "count": 1})
+    return table
 
 
 def changed(act: HistoryEntry) -> dict[str, Any] | None:

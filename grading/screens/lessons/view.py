@@ -41,6 +41,13 @@ from grading.screens.policy.form import typed
 from grading.templatetags.gradingsite_tags import plain
 
 LATEST = 25
+# Made-up lessons for the page of a site without any: name, sessions with it and without it, effect on the reward.
+EXAMPLES = (
+    ("read-the-diff", 64, 41, charts.RewardDifference(mean=0.08, low=0.03, high=0.13, is_causal=True)),
+    ("ask-first", 58, 37, charts.RewardDifference(mean=-0.01, low=-0.05, high=0.03, is_causal=True)),
+    ("plan-in-detail", 22, 30, charts.RewardDifference(mean=0.05, low=-0.06, high=0.16, is_causal=False)),
+)
+EXAMPLES_REACH = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +121,8 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
         "rows": rows,
         "scale": charts.effects_scale(far),
         "left_out": left_out,
+        "examples": [] if arms else [(*row, charts.difference(row[-1], EXAMPLES_REACH)) for row in EXAMPLES],
+        "examples_scale": charts.effects_scale(EXAMPLES_REACH),
         "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
         "card": calibration.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),

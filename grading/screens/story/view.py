@@ -54,6 +54,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "31 March: the day the reward lied",
         "steps": [_shown(step, at, incident) for at, step in enumerate(STEPS)],
         "begun": bool(incident.pressed),
+        "finished": incident.current is None,
+        "verdict": march31.VERDICT,
         "here": here,
         "floors": floors,
         "before": before,
