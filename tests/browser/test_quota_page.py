@@ -95,7 +95,7 @@ def test_a_policy_is_set_confirmed_where_it_costs_more_and_taken_back(page):
     page.click("text=Set this policy")
     assert "budget $2.00 → $20.00" in page.inner_text(".messages")
     page.goto("/quota/policy/")
-    page.click("text=Use this one again")
+    page.click("text=Use again")
     assert list(JudgePolicy.objects.values_list("daily_budget_usd", flat=True)) == [2.0, 20.0, 2.0]
 
 

@@ -73,7 +73,7 @@ def test_many_are_corrected_as_previewed_and_undone_to_the_bit(page, olga, sessi
     page.goto(f"/history/?bulk={ReviewAnswer.objects.first().bulk}")
     page.fill("[name=reason]", "the wrong week")
     page.click("text=Undo all 5")
-    page.wait_for_selector("text=All of it was undone.")
+    page.wait_for_selector("text=All of them were undone.")
     assert {name: buckets(name) for name in before} == before
 
 

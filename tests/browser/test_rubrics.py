@@ -94,7 +94,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     page.click("text=Judge the ticked again")
     page.click("text=/Judge 2 sessions again/")
     page.wait_for_selector("text=0 of 2 sessions need nothing more")
-    page.click("text=Call off what is still queued")
+    page.click("text=Cancel what is still queued")
     assert "2 queued questions called off" in page.inner_text(".messages")
     assert "Called off" in page.inner_text(".state-line")
 

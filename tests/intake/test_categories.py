@@ -268,9 +268,9 @@ def test_the_page_says_how_many_of_too_many_sessions_were_examined(site, client,
         site.upload(f"s-{number}", log(f"s-{number}"), category=None)
     rule()
     client.force_login(site.person("vera", "viewer"))
-    assert "were looked at" not in flat(client.get("/categories/"))
+    assert "Counted in the latest" not in flat(client.get("/categories/"))
     monkeypatch.setattr(reach, "MAX_SESSIONS", 1)
-    assert "The latest 1 were looked at." in flat(client.get("/categories/"))
+    assert "Counted in the latest 1." in flat(client.get("/categories/"))
 
 
 def test_a_rule_that_is_off_catches_nothing(site):

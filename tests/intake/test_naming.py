@@ -103,7 +103,7 @@ def test_the_page_names_a_model_and_says_how_many_are_left(site, operator):
         f"{DATED} is claude-opus-4-5 from now on, and its sessions were settled as such."
     )
     page = flat(response)
-    assert "Every model seen so far has a name." in page
+    assert "Every model has a name." in page
 
 
 def test_a_model_that_is_there_is_offered_first(site, operator):

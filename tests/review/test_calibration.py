@@ -139,7 +139,7 @@ def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(site, rita):
 
 def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita, client):
     client.force_login(rita)
-    assert "No session from the random slice has been graded blind yet" in flat(client.get("/calibration/"))
+    assert "No judge has given a verdict yet" in flat(client.get("/calibration/"))
     compared(site, rita, 0.1, 0.3)
     compared(site, rita, -0.1, stratum="flagged")
     judged(site, 0.5, rubric="b" * 64)

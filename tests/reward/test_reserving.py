@@ -348,11 +348,11 @@ def test_the_quota_page_says_the_order_its_share_and_how_many_wait(site, client,
     job(site, drawn=True), job(site, drawn=True), job(site)
     page = unescape(flat(client.get("/quota/")))
     assert "at least 10 % of each arm’s" in page
-    assert "up to 20 % of the last 50 calls; new sessions; the backlog. Among equals" in page
-    assert "2 drawn abstentions wait now." in page
+    assert "in at most 20 % of the last 50 calls; new sessions; the backlog. Agents take turns" in page
+    assert "2 of the drawn sessions wait now." in page
     budget.set_policy(by=None, abstention_share=0)
     page = flat(client.get("/quota/"))
-    assert "No abstention is drawn." in page
+    assert "No session without visible results is drawn." in page
     assert "drawn at random" not in page
 
 

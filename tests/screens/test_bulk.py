@@ -132,7 +132,7 @@ def test_a_form_sent_twice_saves_once_and_undoing_it_gives_back_the_exact_bucket
     assert "Say in a few words why" in flat(reviewer.post(address, {"reason": " "}, follow=True))
     html = flat(reviewer.post(address, {"reason": "the wrong week"}, follow=True))
     assert f"Undone: what held of {len(past)} sessions before holds again" in html
-    assert "All of it was undone." in html
+    assert "All of them were undone." in html
     assert all_buckets() == before
     assert "Nothing of this correction holds any more" in flat(reviewer.post(address, {"reason": "x"}, follow=True))
 
@@ -224,8 +224,8 @@ def test_more_than_two_hundred_are_refused(reviewer, rita):
 
 
 def test_without_a_session_the_page_says_where_to_choose(reviewer):
-    assert "No session is chosen" in flat(reviewer.get("/review/bulk/"))
-    assert "No session is chosen" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
+    assert "No session is selected" in flat(reviewer.get("/review/bulk/"))
+    assert "No session is selected" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
 
 
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(site, reviewer, client, past):

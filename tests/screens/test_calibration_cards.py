@@ -196,7 +196,7 @@ def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_ba
     assert posterior_of("category", NOON).arms["code"].mean == promised
     row = CalibrationVersion.objects.filter(bandit__name="category").latest("version")
     assert (row.by, row.note, row.accepted, row.enabled) == ("otto", "six looked at", True, True)
-    assert "This is what is in force." in card(operator)
+    assert '<span class="dim">In force.</span>' in card(operator)
     (said,) = messages(operator, {"version": 4})
     assert said == "Calibration is off since version 4: every grade is read as given."
     after = posterior_of("category", NOON).posterior

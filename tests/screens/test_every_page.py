@@ -40,7 +40,7 @@ def test_what_holds_for_everybody_is_read_for_pages_alone():
 def test_what_a_role_does_not_allow_is_refused_in_words(client):
     response = entered(client, "reviewer").get("/connect/")
     assert response.status_code == 403
-    assert "Your role does not allow" in flat(response)
+    assert "Your role does not include" in flat(response)
 
 
 def test_a_login_without_a_role_sees_nothing(client, django_user_model):
@@ -56,7 +56,7 @@ def test_the_first_bandit_is_shown(client):
 def test_an_unknown_address_is_a_page_of_the_site(client, path):
     response = entered(client, "viewer").get(path)
     assert response.status_code == 404
-    assert "There is no such page" in flat(response)
+    assert "Page not found" in flat(response)
     assert markup_faults(response) == []
 
 

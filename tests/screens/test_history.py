@@ -134,7 +134,7 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
     for text in (
         "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off",
         "Acknowledged the alarm “No real grade for a pull request or commit”",
-        "Looked at the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
+        "Saw the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
         "Put a calibration in force for the category bandit", "Changed the agent bob",
         "Set the categories of 1 session by hand",
     ):  # fmt: skip
@@ -259,3 +259,12 @@ def test_a_grade_undone_on_its_sessions_page_is_in_the_history_too(site, client,
     html = flat(client.post(f"/grades/{answer.grade_id}/undo/", {"reason": "a slip"}, follow=True))
     assert "Undone. Reward .32, provisional." in html
     assert "Undid “graded .80”" in listed(client)
+
+
+def test_equal_sign_ins_in_a_row_are_one_row_until_one_asks_for_them(site, client):
+    client.force_login(site.person("olga", "operator"))
+    for _ in range(3):
+        record(AuditKind.SIGN_IN, "signed in", who="rita")
+    assert "3 times since" in listed(client)
+    assert "times since" not in listed(client, kind=HistoryKind.SIGN_IN)
+    assert listed(client, kind=HistoryKind.SIGN_IN).count("<td>rita</td>") == 3

@@ -221,7 +221,7 @@ def test_the_environment_wins_and_the_page_says_so(olga, sim, settings):
     settings.ANTHROPIC_API_KEY = "sk-of-the-environment-9abc"
     assert judges.first().api_key == "sk-of-the-environment-9abc"
     html = flat(olga.get(PATH))
-    assert "The environment wins over a key typed here." in html
+    assert "takes precedence over a key entered here" in html
     assert 'name="api_key"' not in html
     assert [level for level, _ in told(save(olga, sim, "sk-ant-another-1111"))] == ["error"]
     settings.ANTHROPIC_API_KEY = ""
@@ -320,7 +320,7 @@ def choose(client, choice: str = "recent", seen: int | str = 2):
 def test_a_saved_key_asks_which_earlier_sessions_to_judge(site, olga, sim):
     """The page names the count and price of each choice; the buttons judge what they name, and nothing else is."""
     *_, old = earlier_sessions(site)
-    assert "judge which?" not in flat(olga.get(PATH))
+    assert "Which earlier sessions should be judged?" not in flat(olga.get(PATH))
     page = flat(save(olga, sim))
     assert "2 sessions of the last 14 days, at most $0.11" in page
     assert "1 older one, at most $0.06" in page

@@ -48,9 +48,9 @@ def observed(name, sessions=8, gap=0.1):
         lesson_cast.session(0.5 + 0.01 * (-1) ** number, at=days_ago(number + 1))
 
 
-def test_without_lessons_the_page_says_how_to_send_some(viewer):
+def test_without_lessons_the_page_shows_an_example_and_how_to_send_some(viewer):
     page = main(viewer)
-    assert "No lesson yet" in page
+    assert "made-up example" in page
     assert "http://testserver/api/v1/assignments" in page
     assert "lessons_decision_id" in page
 
@@ -69,9 +69,9 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     assert "what went together and not what caused it" in rows["read-twice"]
     assert "cannot tell" in rows["brand-new"]
     assert "credit 5.2 of 8" in rows["read-twice"]
-    assert ".30 + .70 × salience, by policy lesson/1" in page
+    assert "A session counts .30 for a lesson that played no part in it" in page
     assert "reward − category mean + mean of all" in page
-    assert "40 % of the matches are held out by chance, 5 % once a lesson has a verdict" in page
+    assert "40 % of the matches are withheld at random, 5 % once a lesson has a verdict" in page
     assert "holdout 40 %, 5 % once decided" in page
     for shown in (page, main(viewer, one("read-twice"))):
         assert "<form" not in shown
@@ -106,11 +106,11 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     drawn()
     SessionLesson.objects.filter(assignment__decision_id="ask-first-False-0").update(taken=True)
     page = main(viewer, one("ask-first"))
-    assert "By the draw" in page
-    assert "Where the draw was heeded" in page
-    assert "1 session drawn to be held out had it all the same and is left out here" in page
-    assert "Where nothing was drawn" in page
-    assert "given although held out" in page
+    assert "Drawn at random" in page
+    assert "Draws that were followed" in page
+    assert "1 session used it although it was withheld and is left out here" in page
+    assert "<b>Not drawn</b>" in page
+    assert "used although withheld" in page
     assert "Given 1 × although held out: these count as held out" in page
     assert "“Helps” or “harmful” takes 100 to 1 among the lessons that were drawn" in page
     assert "ask-first-True-0" in page
@@ -147,7 +147,7 @@ def test_a_verdict_is_a_word_on_the_list_and_in_the_headline_and_an_observationa
 
 
 def test_a_site_with_one_holdout_for_all_is_offered_the_other_with_its_numbers(site, viewer, client):
-    assert "Look at that policy" not in main(viewer)
+    assert "Preview that policy" not in main(viewer)
     policy("lesson", holdout=0.1, holdout_decided=None, half_life_days=30)
     page = main(viewer)
     assert "With a holdout of 10 % a lesson takes about" in page
@@ -171,9 +171,12 @@ def test_a_stretch_that_strikes_is_told_in_words(viewer):
         if number % 5 == 0:
             lesson_cast.session(0.6 + 0.01 * (-1) ** number, at=at)
     page = main(viewer)
-    assert "needs a look" in page
-    assert "over 50 sessions with it, 21 Mar to 30 Mar 2026 (observational): look at what these were." in page
-    assert "needs a look" in main(viewer, one("ask-first")).partition("<h2>Stretches of 50 sessions</h2>")[2]
+    assert '<span class="pill c-alarm">check</span>' in page
+    assert "over 50 sessions with it, 21 Mar to 30 Mar 2026 (observational): check these sessions." in page
+    assert (
+        '<span class="pill c-alarm">check</span>'
+        in main(viewer, one("ask-first")).partition("<h2>Every 50 sessions</h2>")[2]
+    )
 
 
 def test_a_merged_lesson_opens_as_the_other(viewer):

@@ -357,5 +357,5 @@ def test_viewers_see_channels_and_change_none(site, client, olga, web):
 
 def test_a_site_without_a_channel_says_what_happens_then(olga):
     html = flat(olga.get(PAGE))
-    assert "No channel yet, so alarms are shown only here: by a banner on every open page" in html
+    assert "No channel yet, so alarms appear only on this site’s pages." in html
     assert f'href="{ADD}"' in html

@@ -81,6 +81,18 @@ def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     assert PolicyVersion.objects.filter(bandit__name="category").count() == 1
 
 
+def test_a_preset_is_previewed_with_its_changes_and_is_in_force_once_saved(operator):
+    assert 'Balanced <span class="pill strong">in force</span>' in read(operator)
+    page = read(operator, preset="quick")
+    assert "Half-life 45 → 14 days; exploration .005 → .03 of 1." in page
+    operator.post(PAGE, hidden(page))
+    assert 'Quick <span class="pill strong">in force</span>' in read(operator)
+    policy(half_life_days=20)
+    page = read(operator)
+    assert "your own numbers, is in force" in page
+    assert "pill strong" not in page
+
+
 def test_putting_it_in_force_does_what_the_preview_promised(operator):
     teach()
     page = preview(operator, half_life_days="7", weight_journal=".1", cap_journal="5")

@@ -135,7 +135,7 @@ def test_the_story_by_its_buttons(
     assert "Alarm The judge is out" in said
     assert "71a3: No real grade for a pull request or commit; Two sessions share the same evidence" in said
     assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
-    assert "has not asked yet" in press("return")
+    assert "has not called it yet" in press("return")
     provisional = mean()
 
     said = press("replace")

@@ -249,7 +249,6 @@ def _basis(bandit: Bandit, overview: Overview) -> dict[str, Any]:
         "bandit": bandit,
         "bandits": Bandit.objects.that_learn(),
         "policy": version,
-        "rest_of_credit": 1 - version.salience_floor,
         "baseline": overview.baseline,
         "read_at": overview.read_at,
         "days": lessons.DAYS,

@@ -116,8 +116,8 @@ GROUPS = (
                 unit="a day and arm",
                 empty="no cap",
                 whole=True,
-                help="How many sessions that only the agent or its hook vouches for count in full, where other agents use "
-                "the arm too. Empty: no cap.",
+                help="How many sessions that only the agent or its hook vouches for count in full, where other agents "
+                "use the arm too. Empty: no cap.",
             ),
             Number(
                 name="agent_cap_alone",
@@ -152,7 +152,7 @@ GROUPS = (
                 name="sharpness",
                 label="Sharpness",
                 unit="1 to 4",
-                                help="1 chooses an arm as often as it is probably the best; a higher number prefers the leader.",
+                help="1 chooses an arm as often as it is probably the best; a higher number prefers the leader.",
             ),
             Number(
                 name="floor",
@@ -206,7 +206,12 @@ GROUPS = (
                 whole=True,
                 help="The same for all agents together, without arms that an agent requested. Empty: no limit.",
             ),
-            Number(name="consumption_boost", label="Boost", unit="× the chance", help="If the average reward is .5 or more."),
+            Number(
+                name="consumption_boost",
+                label="Boost",
+                unit="× the chance",
+                help="If the average reward is .5 or more.",
+            ),
             Number(
                 name="consumption_penalty",
                 label="Penalty",

@@ -20,9 +20,9 @@ from grading.vocabulary import WorkKind
 
 LISTED = 20
 ABOUT = {
-    WorkKind.PRODUCTION: "what neither reads nor looks, and unknown categories",
-    WorkKind.CONSUMPTION: "categories that read; judged by what was found and kept, not by commits",
-    WorkKind.LOOKING: "categories that look; judged by whether the looking was done",
+    WorkKind.PRODUCTION: "all other work, and sessions without a category",
+    WorkKind.CONSUMPTION: "categories that read; judged by what was found and stored, not by commits",
+    WorkKind.LOOKING: "categories that check something; judged by whether the check was done",
 }
 # The windows of sessions whose price of judging again is named before a rubric is put in force.
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))
