@@ -18,11 +18,11 @@ class Preset:
 
     @property
     def half_life_days(self) -> float:
-        return self.numbers.get("half_life_days", policies.NEW_SITE["half_life_days"])
+        return float(self.numbers.get("half_life_days", policies.NEW_SITE["half_life_days"]))
 
     @property
     def exploration(self) -> float:
-        return self.numbers.get("exploration", policies.NEW_SITE["exploration"])
+        return float(self.numbers.get("exploration", policies.NEW_SITE["exploration"]))
 
     def changed_numbers(self, version: PolicyVersion) -> dict[str, Any]:
         """The numbers that this preset would change in that version."""
