@@ -340,7 +340,7 @@ def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(site, operat
     draft = version(olga)
     trial = trials.try_on(site.session().with_work().session, first())
     page = flat(operator.get(f"/rubrics/{draft.pk}/activate/"))
-    assert "0 of 0 judged sessions will hold a stale verdict" in page
+    assert "0 of 0 judged sessions will have a stale verdict" in page
     operator.post(f"/rubrics/{draft.pk}/activate/")
     assert Rubric.objects.active() == draft
     assert list(RubricActivation.objects.values_list("rubric", "by")) == [(draft.pk, olga.pk), (first().pk, None)]

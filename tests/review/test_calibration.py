@@ -148,7 +148,7 @@ def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita,
     assert "not in use, uncalibrated: 3 of 20 blind grades" in html
     assert "+.10" in html
     assert '<td class="dim">flagged</td>' in html
-    assert "rubric bbbb</b> gives the verdicts now, and is not calibrated: 0 of 20" in html
+    assert "rubric bbbb</b> gives the verdicts now and is not calibrated: 0 of 20" in html
 
 
 # ---- what counts over all
@@ -182,7 +182,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
     client.force_login(rita)
     html = flat(client.get("/calibration/"))
     assert "none drawn at random has been graded yet" in html
-    assert "25 blind grades of the slice came out of turn" in html
+    assert "25 blind grades came out of turn" in html
     assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
 
 

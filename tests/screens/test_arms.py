@@ -126,7 +126,7 @@ def test_a_merge_is_previewed_in_words_and_then_does_that(operator):
     assert done == "news is another name of social now: 4 rewards moved."
     shown = read(operator, "/bandits/category/")
     assert moves.split(" to ")[1] in shown
-    assert "Part it from social" in read(operator, page_of("news"))
+    assert "Split from social" in read(operator, page_of("news"))
     assert "news was merged into it" in read(operator, page_of("social"))
 
 
@@ -169,7 +169,7 @@ def test_a_model_that_is_merged_names_its_pairs(operator):
     one, other = (arms.add("model", name, by="otto") for name in ("opus-4", "opus-4-5"))
     Arm.objects.create(bandit=Bandit.objects.get(name="harness"), name="codex/opus-4")
     page = read(operator, page_of("opus-4", "model"), do="merge", into=other.pk)
-    assert "Its pairs keep their own rewards: codex/opus-4." in page
+    assert "Its pairs stay separate: codex/opus-4." in page
     assert one.name in read(operator, "/bandits/model/arms/")
 
 

@@ -108,7 +108,7 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
         calibration_cast.judged(None, 0.2 + 0.01 * number, arm="code", ago=DAY * (number % 5 + 1))
     found, said = part_of(operator)
     assert (found.is_in_force, found.pairs) == (False, 30)
-    assert "<b>Not in force:</b> below is what 30 judged sessions show by now." in said
+    assert "<b>Not in force yet:</b> the tables show 30 judged sessions." in said
     version = calibration_cast.put(otto)
     found, said = part_of(operator)
     assert (found.is_in_force, found.last) == (True, version)

@@ -352,7 +352,7 @@ def test_every_page_about_the_judge_says_what_waits_for_a_choice(site, olga, sim
 def test_before_there_is_a_key_the_page_says_that_it_judges_new_sessions_only(site, olga, sim):
     earlier_sessions(site)
     page = flat(olga.get(PATH))
-    assert "A key has new sessions judged. Of the 3 that came in before it, you choose which are judged, too." in page
+    assert "With a key, new sessions are judged. You choose which of the 3 earlier sessions are judged too." in page
     assert "Add a key in Settings; then choose which of those sessions to judge." in flat(olga.get("/quota/"))
 
 
@@ -434,6 +434,6 @@ def test_a_choice_that_todays_budget_does_not_bear_says_so(site, olga, sim):
     earlier_sessions(site)
     budget.set_policy(by=None, daily_budget_usd=0.05)
     page = flat(save(olga, sim))
-    assert "Of today’s budget of $0.05, $0.05 is left; what it does not bear waits for the next days." in page
+    assert "5.0 ¢ of today’s budget of 5.0 ¢ is left; the rest waits for the next days." in page
     budget.set_policy(by=None, daily_budget_usd=5)
     assert "today’s budget" not in flat(olga.get(PATH))
