@@ -155,11 +155,11 @@ def record_event(arm: Arm, act: str, *, by: str, why: str, other: Arm | None = N
 
 
 def _require(is_allowed: bool, arm: Arm, state: str) -> None:  # noqa: FBT001 - what is required
-    """Raise ValueError if the arm was merged, or if its `state` doesn't allow the change."""
+    """Raise ValueError unless the change is allowed (the message says the arm is `state`), or if the arm was merged."""
     if not is_allowed:
         raise ValueError(f"{arm.name} is {state}; nothing was changed")
     if arm.merged_into is not None:
-        raise ValueError(f"{arm.name} was merged into {arm.merged_into.name}; part the two first")
+        raise ValueError(f"{arm.name} was merged into {arm.merged_into.name}; undo the merge first")
 
 
 def _free_name(bandit: Bandit, text: str) -> str:
@@ -171,5 +171,5 @@ def _free_name(bandit: Bandit, text: str) -> str:
         raise ValueError(f"{name!r} is an arm of {bandit.name} already; nothing was changed")
     alias = ArmAlias.objects.filter(bandit=bandit, alias=name).select_related("arm").first()
     if alias is not None:
-        raise ValueError(f"{name!r} is an alias of {alias.arm.name}; take that away first, or use {alias.arm.name}")
+        raise ValueError(f"{name!r} is an alias of {alias.arm.name}; remove that alias first, or use {alias.arm.name}")
     return name

@@ -49,9 +49,9 @@ def heard_arms(
     """
     if not arms:
         return set()
-    until_known = {} if known_by is None else {"recorded_at__lte": known_by}
+    recorded_in_time = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
-        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **until_known
+        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **recorded_in_time
     )
     reversal = LedgerEntry.objects.filter(
         bandit=OuterRef("bandit"),
@@ -59,14 +59,14 @@ def heard_arms(
         observation=OuterRef("observation"),
         revision=OuterRef("revision"),
         op=LedgerEntry.Op.REVERSE,
-        **until_known,
+        **recorded_in_time,
     )
     graded = LedgerEntry.objects.filter(
         arm=OuterRef("pk"),
         grader__source__in=sources,
         op=LedgerEntry.Op.APPLY,
         effective_day__range=days,
-        **until_known,
+        **recorded_in_time,
     )
     graded_abstentions = graded.filter(Exists(abstained)).exclude(Exists(reversal))
     heard = Arm.objects.filter(Exists(graded_abstentions), bandit=bandit, name__in=arms)

@@ -116,17 +116,18 @@ class EvidenceTable:
     def means(self) -> Floats:
         """Each arm's weighted mean of grades other than fallbacks, (arms,), without decay and caps.
 
-        An arm without any has the mean of its fallbacks; without these too, that of all arms before today, or .5.
+        An arm without such grades has the mean of its fallbacks; without these too, the overall mean before today, or
+        .5.
         """
         weight = self._undecayed_weights()
-        n_with_fallbacks, s_with_fallbacks, _ = self.sums(weight)
+        all_n, all_s, _ = self.sums(weight)
         if self.policy.calibration is not None:
             weight = np.where(self.is_from(self.policy.calibration.sources), 0.0, weight)
-        n, s, _ = self.sums(weight)
+        graded_n, graded_s, _ = self.sums(weight)
         past_n, past_s, _ = self.sums(np.where(self.table.age > 0, weight, 0.0))
         overall = float(past_s.sum() / past_n.sum()) if past_n.sum() else 0.5
-        s = np.where(n > 0, s, s_with_fallbacks)
-        n = np.where(n > 0, n, n_with_fallbacks)
+        is_graded = graded_n > 0
+        n, s = np.where(is_graded, graded_n, all_n), np.where(is_graded, graded_s, all_s)
         return np.where(n > 0, s / np.where(n > 0, n, 1.0), overall)
 
     def charged(self) -> Self:
@@ -232,6 +233,7 @@ class EvidenceTable:
             return SCALE_RANGE[0]
         mean = s.sum() / n.sum()
         coin = mean * (1 - mean)
+        # The sum of squares around each arm's mean, pooled with SCALE_PRIOR coin tosses; n − 1 degrees of freedom an arm.
         within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
         variance = within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR)
         bounds = SCALE_RANGE if self.policy.calibration is None else CALIBRATED_SCALE_RANGE

@@ -21,7 +21,6 @@ than two pairs has its parent's offset, with the variance of one more level.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from operator import eq
 from typing import Any
 
 import numpy as np
@@ -177,7 +176,11 @@ def _shared_effects(some: Sequence[Sequence[object]], others: Sequence[Sequence[
 
     A stratum is the labels of its effects, in the order of LEVELS.
     """
-    return np.array([[float(sum(map(eq, one, other))) for other in others] for one in some])
+
+    def shared(one: Sequence[object], other: Sequence[object]) -> float:
+        return float(sum(label == other_label for label, other_label in zip(one, other, strict=True)))
+
+    return np.array([[shared(one, other) for other in others] for one in some])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ def fill(backup: Path, last: Path | None, made_at: dt.datetime, *, with_secrets:
 
 
 def keep_secrets(folder: Path) -> tuple[str, ...]:
-    """Put the site's keys into a folder; their names. One that comes from the environment is not the site's to keep."""
+    """Write the site's keys to a folder. Returns their names. A key set in the environment isn't backed up."""
     folder.mkdir(mode=0o700)
     keys = {"chance.key": settings.CHANCE_KEY}
     file = settings.STATE_DIR / "secret_key"

@@ -193,9 +193,9 @@ def _update_roots(session: Session, own_log: SessionLog | None) -> set[int]:
 
 
 def _root(agent: int, log: SessionLog) -> int | None:
-    """The key of the topmost session that the log's session is part of.
+    """The key of the topmost stored session that the log's session is part of, at most MAX_DEPTH above it.
 
-    None if it has no parent, the parent isn't stored, or sessions claim to have started each other.
+    None if its parent isn't stored, or if sessions claim to have started each other.
     """
     visited = {log.session_id}
     root, parent = None, log.parent

@@ -171,12 +171,16 @@ class ClaudeCode(Parser):
         Other progress and repeated messages have no events.
         """
         role, identity = text(message.get("type")), text(message.get("uuid"))
-        if role not in ("user", "assistant") or (identity and self._progress_ids.check_and_add(identity)):
+        if role not in ("user", "assistant"):
+            return []
+        is_repeat = bool(identity) and self._progress_ids.check_and_add(identity)
+        if is_repeat:
             return []
         read_message = self._messages.assistant if role == "assistant" else self._messages.user
         events = list(read_message(message, parse_time(message.get("timestamp")) or at, side=True))
         if not identity:
             return events
+        # Events without an identity of their own get that of the message.
         return [event if event.record else replace(event, record=shorten_identity(identity)) for event in events]
 
     def _system(self, record: Record, at: datetime | None) -> Iterator[Event]:

@@ -60,21 +60,21 @@ class ImportOutcome:
 
 
 def scan(paths: Iterable[Path]) -> Iterator[Path | ImportOutcome]:
-    """The regular files in these folders, in a stable order, and the files among `paths`; each once, of any name.
+    """The regular files in these folders and those given in `paths`, in a stable order, each once.
 
     Yields the outcome of what it skips: links, other files that aren't regular, and, one for the whole folder, folders
     that can't be read or never contain logs. A path in `paths` may be a link itself.
     """
-    names: set[Path] = set()
+    real_paths: set[Path] = set()
     for path in paths:
         is_folder = path.is_dir()
         # No link below a folder is followed, so only the path that leads to it can have links.
-        place = path.resolve() if is_folder else path.parent.resolve() / path.name
+        real_root = path.resolve() if is_folder else path.parent.resolve() / path.name
         for entry in _scan_folder(path) if is_folder else [_regular(path)]:
             entry_path = entry if isinstance(entry, Path) else entry.path
-            name = place / entry_path.relative_to(path)
-            if name not in names:
-                names.add(name)
+            real_path = real_root / entry_path.relative_to(path)
+            if real_path not in real_paths:
+                real_paths.add(real_path)
                 yield entry
 
 

@@ -53,6 +53,7 @@ def build(
 ) -> Prompt:
     """The prompt for a session under a rubric: at most `budget` tokens in all, at `chars_per_token` characters each.
 
+    `smaller` in (0, 1] shrinks the evidence, after a request was too large.
     It is built in a separate process (`reader`). Raises ReaderLost, and whatever reading evidence raises.
     """
     rows = material.graded_logs(session)

@@ -51,8 +51,9 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         return self.filter(source=Source.JUDGE, status=Status.SCORED)
 
     def without_judge(self) -> "GradeQuerySet":
-        """Grades of sessions that came in while no judge was configured. If such a session has a job, the grade's
-        status is FAILED, and it isn't among these.
+        """The judge's grades that are missing because no judge was configured when the session came in.
+
+        FAILED ones are left out: their sessions have a job for the judge.
         """
         return self.filter(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED).exclude(status=Status.FAILED)
 

@@ -145,8 +145,9 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
     def blind(self) -> "ReviewAnswerQuerySet":
         """Blind grades in the random slice, on which all calibration rests: typed before the person saw the verdict.
 
-        Accepting the displayed reward counts only if the person had typed a grade before. Samples are left out.
+        Accepting the displayed reward counts only if the person had typed a grade before. Sample sessions are left out.
         """
+        # Who looked before accepting typed a grade first, or `blind_value` is null.
         typed = Q(answer=Answer.GRADE) | Q(answer=Answer.ACCEPT, revealed=True)
         return self.effective().filter(yours(), typed, blind_value__isnull=False, slice_probability__isnull=False)
 

@@ -50,7 +50,7 @@ _NOISE = re.compile(
 _NOISY = ("\x1b[", "\\u001b", "\\x1b", "\\033", "\\e[", "\\\n", "\\\r\n", "\\\\\\n")
 # The rest of a value at the start of a line, after a terminal wrapped the line before within the value.
 _WRAPPED_REST = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
-MIN_TERMINAL_WIDTH, MAX_WRAPPED_LINES = 60, 20
+MIN_TERMINAL_WIDTH, MAX_TERMINAL_WIDTH, MAX_WRAPPED_LINES = 60, 500, 20
 
 # What follows a key in a text whose line breaks became spaces, and a run without spaces at a text's end.
 _JOINED = re.compile(r"(\[redacted (?:secret|private key)\][ \\+]{1,4})([A-Za-z0-9+/]{8,}={0,2})(?=[ …]|$)")
@@ -247,14 +247,18 @@ def _find_wrapped_lines(text: str, span: HiddenSpan) -> Iterator[HiddenSpan]:
     that isn't a word or an assignment. A run that is shorter than the line is the last.
     """
     end = span.end
-    width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
+    line_start = text.rfind("\n", max(end - MAX_TERMINAL_WIDTH, 0), end) + 1
+    if line_start == 0 and end > MAX_TERMINAL_WIDTH:
+        return
+    width = end - line_start
     if width < MIN_TERMINAL_WIDTH:
         return
     for _line in range(MAX_WRAPPED_LINES):
         rest = _WRAPPED_REST.match(text, end)
         if rest is None or len(rest[1]) > width:
             return
-        if "=" in rest[1].rstrip("=") or (WORDS.fullmatch(rest[1]) and not is_random(rest[1])):
+        is_assignment = "=" in rest[1].rstrip("=")  # base64 may end with "="
+        if is_assignment or (WORDS.fullmatch(rest[1]) and not is_random(rest[1])):
             return
         yield HiddenSpan(rest.start(1), rest.end(1), span.kind)
         if len(rest[1]) < width:

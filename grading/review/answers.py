@@ -162,7 +162,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         effects = changes(before, measure(session, before))
         columns: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, context=context, **columns)
-        _item_follows(session, reviewer)
+        _update_item(session, reviewer)
         if not ReviewItem.objects.open().filter(session=session).exists():
             queue.sync_item(session)
         return row
@@ -200,7 +200,7 @@ def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item:
         row = records.append(session, reviewer, submitted.answer, value=submitted.value, **submitted.columns)
     else:
         row = _graded(session, reviewer, submitted)
-    _item_follows(session, reviewer)
+    _update_item(session, reviewer)
     return row
 
 
@@ -239,19 +239,23 @@ def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, it
     if submitted.answer is Answer.SKIP:
         ReviewItem.objects.filter(session=session, claimed_by=reviewer).update(**FREE)
     else:
-        _item_follows(session, reviewer)
+        _update_item(session, reviewer)
     return row
 
 
-def _item_follows(session: Session, by: User) -> None:
-    """The session's item has its answers now and is closed, or lacks some and waits, no longer in these hands."""
+def _update_item(session: Session, by: User) -> None:
+    """Close the session's queue item if it has all answers that it needs. Otherwise reopen it, and release this
+    person's claim. Does nothing without an item.
+    """
     items = ReviewItem.objects.filter(session=session)
     item = items.first()
-    state = None if item is None else queue.state_of(item)
+    if item is None:
+        return
+    state = queue.state_of(item)
     if state == ItemState.OPEN:
         items.exclude(state=state).update(state=state, closed_at=None)
         items.filter(claimed_by=by).update(**FREE)
-    elif state is not None:
+    else:
         queue.close(session, state, by)
 
 

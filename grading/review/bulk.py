@@ -152,9 +152,9 @@ def submit(
 ) -> int:
     """Give every session in `revisions` (id to the revision on the screen, 0 for none) the same verdict: all or none.
 
-    Each takes the path of a single answer. `bulk` names it all: sent again with the same name it changes nothing.
-    `alarm` is the one that proposes it: what was graded since it flagged the session is not excluded for its sake.
-    Returns how many it holds. CorrectionError without a reason or for too many; BulkStale; BulkRefused.
+    Each takes the path of a single answer. `bulk` is an idempotency key: a repeat changes nothing. For an `alarm`,
+    sessions that were graded after it flagged them can't be excluded. Returns the number of answers saved under
+    `bulk`. CorrectionError without a reason or for too many; BulkStale; BulkRefused.
     """
     if not reason.strip():
         raise CorrectionError("A reason is needed: say in a few words why. It is kept with each of the sessions.")
@@ -172,12 +172,13 @@ def submit(
             stale = [StaleReward(session=each, before=then[each.pk], current=current.get(each.pk)) for each in changed]
             raise BulkStale(stale, len(sessions))
         problems = []
-        is_for_alarm = alarm is not None and answer is Answer.EXCLUDE
-        since = graded_since_flagged(alarm.rule, revisions) if alarm is not None and is_for_alarm else {}
+        graded_since: Mapping[int, Settlement] = {}
+        if alarm is not None and answer is Answer.EXCLUDE:
+            graded_since = graded_since_flagged(alarm.rule, revisions)
         for session in sessions:
-            if session.pk in since:
-                who = "a person" if since[session.pk].source == Source.HUMAN else "the judge"
-                value_since = number(since[session.pk].value)
+            if session.pk in graded_since:
+                who = "a person" if graded_since[session.pk].source == Source.HUMAN else "the judge"
+                value_since = number(graded_since[session.pk].value)
                 problems.append(
                     (session, f"It was graded {value_since} by {who} since the alarm: it can’t be excluded.")
                 )

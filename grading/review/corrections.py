@@ -141,10 +141,10 @@ def _describe(settlement: Settlement) -> str:
 
 def checked(value: float | None, *, exclude: bool) -> float | None:
     """A value in [0, 1], or None for an exclusion. CorrectionError for neither, both, or another number."""
-    if exclude == (value is not None):
-        raise CorrectionError(
-            "Give either a grade from 0 to 1 or exclude the session; got " + ("both" if exclude else "neither")
-        )
+    if exclude and value is not None:
+        raise CorrectionError("Give either a grade from 0 to 1 or exclude the session; got both")
+    if not exclude and value is None:
+        raise CorrectionError("Give either a grade from 0 to 1 or exclude the session; got neither")
     try:
         return None if value is None else checked_value(value)
     except ValueError as error:

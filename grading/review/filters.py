@@ -32,7 +32,7 @@ class QueueFilters:
     `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` is a `QueueEntry`
     (the slice: also what a rule or a person brought in of it),
     `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing. `samples` is
-    "only" for those of the samples, which are in no queue else.
+    "only" for those of the samples, which no queue shows otherwise.
     """
 
     arm: str = ""
@@ -52,7 +52,7 @@ class QueueFilters:
 
     @property
     def query(self) -> str:
-        """As a query string, without what is as by default."""
+        """The filters as a query string, without the defaults."""
         return urlencode(
             {name: value for name, value in asdict(self).items() if value != getattr(QueueFilters(), name)}
         )

@@ -178,9 +178,9 @@ def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
     items = ReviewItem.objects.open().filter(whose.rows())
     if reviewer is not None:
         items = items.filter(offered_to(reviewer))
-    by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))
-    of_slice = Count("slice_probability")
-    sums = items.aggregate(open=Count("pk"), slice=by_chance, blind=of_slice, oldest=Min("entered_at"))
+    only_by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))
+    whole_slice = Count("slice_probability")  # NULL outside of the slice, and not counted
+    sums = items.aggregate(open=Count("pk"), slice=only_by_chance, blind=whole_slice, oldest=Min("entered_at"))
     return Counts(rule=sums["open"] - sums["slice"], **sums)
 
 

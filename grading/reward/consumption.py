@@ -42,9 +42,10 @@ def grade(
 ) -> SourceGrade:
     """The weighted sum over the kinds of artifacts that count, in [0, 1]; the evidence names those that don't, and why.
 
-    Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts. In a reading
-    category (`is_consumption`), their absence doesn't show how well the session read. In another, the constant term
-    for having shown up (SHOWED_UP) would be the whole grade, and could win over an honest low grade of the production.
+    Unscored if the evidence isn't `readable` (`why_unreadable` says why), or if no artifact counts: in a reading
+    category (`is_consumption`) their absence doesn't show how well the session read, and in any other the constant
+    term SHOWED_UP would be the whole grade and could outrank an honest low grade of the production. `is_consumption`
+    only decides which of these reasons is given.
     """
     if not readable:
         detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"

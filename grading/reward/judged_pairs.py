@@ -148,8 +148,8 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
 def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _JudgedPair | None:
     """The pair of the session with these grades, in the order of their rows; None if no verdict has read all evidence.
 
-    Of the first readings that have read it, the earliest is taken. Further readings never are: they are requested where
-    a verdict looks wrong, and would distort the pairs.
+    The verdict is the earliest first reading that saw all evidence. Further readings are ignored: they are requested
+    when a verdict looks wrong, and would bias the pairs.
     """
     views = rewards.views(grades)
     fresh = {view.id for view in views if not view.stale}
@@ -157,12 +157,13 @@ def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _Jud
     verdict = next((grade for grade in verdicts if grade.value is not None and grade.pk in fresh), None)
     if verdict is None:
         return None
-    row = fallback(views, policy)
+    fallback_grade = fallback(views, policy)
+    _, abstention_reason = rewards.abstention_key(grades)
     pair = JudgedSession(
         arm="",
-        source=ABSTAINED if row is None else row.source,
-        reason=rewards.abstention_key(grades)[1] if row is None else "",
-        fallback=0.0 if row is None else row.value or 0.0,
+        source=ABSTAINED if fallback_grade is None else fallback_grade.source,
+        reason=abstention_reason if fallback_grade is None else "",
+        fallback=0.0 if fallback_grade is None else fallback_grade.value or 0.0,
         judge=verdict.value or 0.0,
         day=day,
     )

@@ -28,7 +28,7 @@ def contested(gap: float) -> str:
 def standing_weight(standing: str) -> float:
     """How much a reward of this standing counts relative to a plain one of the same source, in [0, 1].
 
-    That of a contested one falls linearly, from 1 at a gap of .3 to 0 at .5. Raises ValueError for an unknown standing.
+    For a contested reward it falls linearly from 1 at a gap of .3 to 0 at .5. ValueError for an unknown standing.
 
     >>> [standing_weight(each) for each in ("plain", "stale", "contested/31", "contested/40", "contested/50")]
     [1.0, 0.3, 0.95, 0.5, 0.0]

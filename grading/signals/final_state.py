@@ -6,7 +6,6 @@ apart from another's, if only a sandbox or the network refused something, or if 
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -169,7 +168,7 @@ class _Standing:
     def add(self, run: SuiteRun) -> None:
         """Follow one more run."""
         if run.passed is None:
-            if run.was_refused or not self.is_known_green(run):
+            if run.was_refused or not self.passed_before(run):
                 self.unclear.append(run)
             return
         uncovered = [red for red in self.red if not run.suite.covers(red.suite, red.failures.places)]
@@ -184,10 +183,9 @@ class _Standing:
         self.unclear = [one for one in self.unclear if one.shows_failures or not run.suite.is_related(one.suite)]
         self.unclear += touched
 
-    def is_known_green(self, run: SuiteRun) -> bool:
-        """Whether the same tests passed before a run, and no code was changed in between."""
-        index = bisect_left(self.changes_at, run.at)
-        last_change = self.changes_at[index - 1] if index else 0
+    def passed_before(self, run: SuiteRun) -> bool:
+        """Whether a run that may include the same tests passed since the last change of code before `run`."""
+        last_change = max((at for at in self.changes_at if at < run.at), default=0)  # numbers of events
         return any(green.at >= last_change and green.suite.may_overlap(run.suite) for green in self.green)
 
     @property

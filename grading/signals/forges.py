@@ -61,8 +61,8 @@ class ForgeRequest:
 
 
 def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest | None:
-    """The request of a forge's command line; None if it changes and queries nothing, as a dry run or a page opened in a
-    browser. `document` is the here-document that the command reads.
+    """The request of a forge's command line; None if it neither changes nor queries anything, such as a dry run or a
+    page opened in a browser. `document` is the here-document that the command reads.
     """
     arguments: list[str] = []
     rest = iter(argv[1:])
@@ -90,9 +90,11 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
         effect = VERB_EFFECTS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
     if effect is None:
         return None
+    # `--body=text` wins over `--body text`, and both over the here-document.
     body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
     body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
     body = body or document or ""
+    # A text with a shell variable isn't what is posted, so it has no digest.
     is_comment = effect is EffectKind.COMMENT and "$" not in body
     return ForgeRequest(
         kind=effect,
@@ -124,6 +126,7 @@ def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest | N
     number = next((arguments[key] for key in NUMBER_KEYS if isinstance(arguments.get(key), int | str)), "")
     repository = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
     body = arguments.get("body")
+    # A text with a shell variable isn't what is posted, so it has no digest.
     is_comment = effect is EffectKind.COMMENT and isinstance(body, str)
     return ForgeRequest(
         kind=effect,

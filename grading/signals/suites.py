@@ -121,6 +121,7 @@ class Suite:
         """
         if not self.is_related(other):
             return False
+        # What limits this run must limit the other one too, to the same values or fewer.
         options = {option for option, _value in self.selectors}
         selected = [pair for pair in other.selectors if pair[0] in options]
         if options != {option for option, _value in selected} or not set(selected) <= set(self.selectors):
@@ -195,7 +196,8 @@ def _find_python_suite(argv: tuple[str, ...], directory: str) -> Suite | None:
 
 
 def _find_verb(argv: tuple[str, ...], program: str) -> tuple[str, int]:
-    """The verb of a command line and its index: the first operand besides `run`, without the value of an option.
+    """The verb of a command line and its index: the first operand, skipping `run` and the values of options; ("",
+    len(argv)) without one.
 
     Of the targets of `make` or the tasks of `gradle`, it is the first one that runs tests, if any does.
     """

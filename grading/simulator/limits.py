@@ -97,8 +97,8 @@ class Meter:
         """`anthropic-ratelimit-*` at `now`, which on the calendar is `today`. "tokens" is input and output together."""
         self._refill(now)
         both = (self.input, self.output)
-        limits = {name: _described([bucket], name, today) for name, bucket in self.buckets.items()}
-        limits["tokens"] = _described(both, "tokens", today)
+        limits = {name: _header_values([bucket], name, today) for name, bucket in self.buckets.items()}
+        limits["tokens"] = _header_values(both, "tokens", today)
         return {
             f"anthropic-ratelimit-{name}-{end}": value for name, ends in limits.items() for end, value in ends.items()
         }
@@ -113,7 +113,10 @@ class Meter:
             bucket.level = max(bucket.level, 0)
 
 
-def _described(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
+def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
+    """The limit, what remains, and when all is full again, of these buckets together. Tokens are rounded as the service
+    rounds them.
+    """
     limit, remaining = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
         remaining = min(limit, ROUNDED_TO * round(remaining / ROUNDED_TO))

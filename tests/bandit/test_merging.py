@@ -166,7 +166,7 @@ def test_a_merge_that_makes_no_sense_is_refused():
         merge(arm("news"), arm("code"), by="otto")
     with pytest.raises(ValueError, match="merge code into that"):
         merge(arm("code"), arm("news"), by="otto")
-    with pytest.raises(ValueError, match="part the two first"):
+    with pytest.raises(ValueError, match="undo the merge first"):
         arms.pause(arm("news"), by="otto")
 
 

@@ -62,7 +62,7 @@ def move(rule: CategoryRule, *, up: bool) -> None:
 @transaction.atomic
 def delete(rule: CategoryRule) -> None:
     """Delete a rule. Sessions keep the category that it gave them."""
-    ownership.lock()
+    ownership.lock()  # intakes take it too: no session is categorised while positions change
     row = CategoryRule.objects.filter(pk=rule.pk).first()
     if row is None:
         return

@@ -38,8 +38,8 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
     """What giving these sessions (by key) these categories would do to the bandits.
 
     A session has the same reward in every bandit, so its reward in any of them is what the new category gets. A change
-    of the kind of work may also change the reward, which isn't included. A few queries for each 500 sessions and each
-    bandit.
+    of the kind of work may also change the reward, which isn't included. Only the first MAX_SESSIONS sessions are
+    looked at. A few queries for each 500 sessions and each bandit.
     """
     moved_rows: dict[str, list[RewardRow]] = defaultdict(list)
     gained: Counter[str] = Counter()
@@ -60,8 +60,10 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
             if session is None or (session.category is not None and session.category.current == arm):
                 continue
             gained[arm.name] += 1
-            read_anew += session.work != work_of(arm)
-            without += not own_entries
+            if session.work != work_of(arm):
+                read_anew += 1
+            if not own_entries:
+                without += 1
             for bandit, row in _rows(own_entries, arm.name):
                 moved_rows[bandit].append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)

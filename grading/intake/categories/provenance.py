@@ -36,7 +36,7 @@ def provenance_of(session: Session, category_words: list[CategoryWord] | None = 
         return None
     word = effective_word(load_words(session) if category_words is None else category_words)
     if word is None:
-        return CategoryProvenance(origin=_origin_before(session), why=UNTRACKED)
+        return CategoryProvenance(origin=_infer_origin(session), why=UNTRACKED)
     by = "" if word.by is None else word.by.get_username()
     return CategoryProvenance(origin=CategoryOrigin(word.origin), why=word.why, by=by)
 
@@ -74,7 +74,7 @@ def add_word(
     """
     category_words = load_words(session) if category_words is None else category_words
     if not category_words and session.category is not None and not session.category_from:
-        before = {"origin": _origin_before(session), "category": session.category, "said_at": session.received_at}
+        before = {"origin": _infer_origin(session), "category": session.category, "said_at": session.received_at}
         category_words.append(CategoryWord.objects.create(session=session, why=UNTRACKED, **before))
     own = [word for word in category_words if word.undone_at is None and word.origin == origin]
     if origin is CategoryOrigin.PERSON or not own or own[-1].category_id != category.pk:
@@ -107,8 +107,8 @@ def apply_rules(session: Session, traits: Traits, category_words: list[CategoryW
     return add_word(session, CategoryOrigin.RULE, category, category_words, why=match.why, rule=match.rule)
 
 
-def _origin_before(session: Session) -> CategoryOrigin:
-    """The origin of a category from before the site recorded origins, as far as the submissions show it."""
+def _infer_origin(session: Session) -> CategoryOrigin:
+    """The likely origin of a category set before origins were recorded, in the order of precedence."""
     adopted = Proposal.objects.filter(session=session, field=ProposedField.CATEGORY, adopted=True)
     answered = adopted.order_by("-pk").values_list("answered_by", flat=True).first()
     if answered is not None:

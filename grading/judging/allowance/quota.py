@@ -42,6 +42,8 @@ LONGEST_BY_STATE = {
 PROBED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
 # The limits in headers are stored at most this often.
 LIMITS_EVERY = dt.timedelta(seconds=5)
+# Clocks of the site's machines may differ by this much.
+CLOCK_TOLERANCE = dt.timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +85,18 @@ def obstacle() -> Obstacle | None:
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
-    """Whether a call may be made now: any if open, one (a probe) if an exhausted or misconfigured quota is due."""
+    """Whether a call may be made now: always if open, never if paused, otherwise once `until` has passed.
+
+    Of a quota that is out or misconfigured, that one call is a probe.
+    """
     if quota.state == QuotaState.OPEN:
         return True
     if quota.state == QuotaState.PAUSED:
         return False
-    longest = LONGEST_BY_STATE[QuotaState(quota.state)]
-    # A time further ahead than is ever set comes from a wrong clock.
-    return quota.until is None or quota.changed_at > now + LIMITS_EVERY or not now < quota.until <= now + longest
+    if quota.until is None or quota.until <= now:
+        return True
+    # Times further ahead than are ever set come from a wrong clock: nobody waits for them.
+    return quota.changed_at > now + CLOCK_TOLERANCE or quota.until > now + LONGEST_BY_STATE[QuotaState(quota.state)]
 
 
 class Permit(Enum):
@@ -120,7 +126,11 @@ def return_probe(judge: Judge, now: dt.datetime) -> None:
 
 
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
-    """Update the quota by an answer. A call that began before the last change is no news."""
+    """Update the quota from a call's result.
+
+    A call that began before the quota closed neither reopens it nor counts as another failure. Its refusal still sets
+    state and reason, and leaves the time of the next probe unless it names one.
+    """
     if not isinstance(result, Deferred):
         quota = current(judge)
         _remember_answer(quota, now)
@@ -128,29 +138,29 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
             return  # nothing changes
     with transaction.atomic():
         quota = lock(judge)
-        is_news = started_at >= quota.changed_at or not quota.is_out
+        is_after_closing = started_at >= quota.changed_at or not quota.is_out
         match result:
             case _ if quota.state == QuotaState.PAUSED:
                 pass  # only a person ends a pause
             case Deferred(scope=DeferralScope.QUOTA):
-                quota.failures += is_news
+                quota.failures += is_after_closing
                 until = now + probe_gap(quota.failures)
                 if result.retry_at is not None and result.retry_at > now:
                     until = min(result.retry_at, now + LONGEST_OUTAGE)
-                elif not is_news and quota.until is not None:
+                elif not is_after_closing and quota.until is not None:
                     until = quota.until
                 _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.CONFIGURATION):
-                quota.failures += is_news
+                quota.failures += is_after_closing
                 until = now + min(probe_gap(quota.failures), LONGEST_REFUSED)
-                until = until if is_news or quota.until is None else quota.until
+                until = until if is_after_closing or quota.until is None else quota.until
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail, until=until)
-            case Deferred(scope=DeferralScope.PACE) if is_news:
+            case Deferred(scope=DeferralScope.PACE) if is_after_closing:
                 pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
                 _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
             case Deferred(scope=DeferralScope.JOB | DeferralScope.READER):
                 pass  # other errors say nothing about the quota
-            case _ if is_news:
+            case _ if is_after_closing:
                 if quota.is_out:
                     limiter.shared().ramp(judge.name)
                 _move(quota, QuotaState.OPEN, now)

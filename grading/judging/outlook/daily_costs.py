@@ -67,7 +67,8 @@ def _spends_as_json(first: dt.date, end: dt.date) -> dict[str, Any]:
 
 
 def latest_spends(first: dt.date) -> tuple[list[DaySpend], dt.datetime | None]:
-    """As `spends`, with the stored sums of the days before today, and when they were stored, None if they never were.
+    """Like `spends`, but uses the stored daily sums and computes only the days after them. Also returns when they were
+    stored, None if they never were.
 
     `first` is at most MOST_DAYS ago.
     """

@@ -35,11 +35,13 @@ class Command(BaseCommand):
         copies = upgrading.copies()
         for line in upgrading.announce_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
-        if not yes and not (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent):
+        is_confirmed = yes or (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent)
+        if not is_confirmed:
             raise CommandError("nothing was erased; --yes erases without asking")
         gone = Counter[str]()
-        for done, also in erasing.erase_agent(row, who=f"{getpass.getuser()} (shell)", why=why):
-            gone.update(also)
+        # Iterating deletes, batch by batch.
+        for done, batch_counts in erasing.erase_agent(row, who=f"{getpass.getuser()} (shell)", why=why):
+            gone.update(batch_counts)
             self.stdout.write(f"{done:,} of {counts['sessions']:,} sessions")
         self.stdout.write(f"Erased: {erasing.describe_counts(gone)}.")
         self.stdout.write("\n".join(erasing.finish()))

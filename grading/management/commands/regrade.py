@@ -91,9 +91,9 @@ def summary(done: list[Regraded]) -> str:
     """How many sessions change, by what they were and would be, the most frequent first."""
     changed = [each for each in done if each.changed]
     lines = [f"{len(done):,} sessions: {len(changed):,} would change."]
-    kinds = Counter((_kind(each.before), _kind(each.after)) for each in changed)
+    kinds = Counter((_in_words(each.before), _in_words(each.after)) for each in changed)
     for (before, after), count in kinds.most_common(KINDS):
-        examples = [each for each in changed if (_kind(each.before), _kind(each.after)) == (before, after)]
+        examples = [each for each in changed if (_in_words(each.before), _in_words(each.after)) == (before, after)]
         first = examples[0]
         values = f"{number(first.before.learned)} → {number(first.after.learned)}"
         lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {values}")
@@ -105,7 +105,8 @@ def summary(done: list[Regraded]) -> str:
     return "\n".join(lines)
 
 
-def _kind(standing: RewardSnapshot) -> str:
+def _in_words(standing: RewardSnapshot) -> str:
+    """The reward in words; changes between the same words are counted together."""
     if standing.value is None:
         return f"no reward ({standing.why})" if standing.why else "no reward"
     if standing.source == "floor":

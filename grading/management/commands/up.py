@@ -32,7 +32,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # they want a migrated database; `check` runs after the migration
 
     def handle(self, **_options: Any) -> None:
-        if "MAKELEVEL" in os.environ:  # `make run`: if make is killed, this is to end too
+        if "MAKELEVEL" in os.environ:  # under `make run`: end if make is killed
             die_with_parent(signal.SIGTERM)
         with contextlib.suppress(KeyboardInterrupt), self.alone():
             self.prepare()

@@ -106,7 +106,7 @@ def news() -> str:
 
 @cache
 def packages() -> dict[str, str]:
-    """The packages that the code asks for by name, and which version of each is here."""
+    """The direct dependencies with their installed versions."""
     lines = (settings.BASE_DIR / "requirements.in").read_text(encoding="utf-8").splitlines()
     names = [found[0] for line in lines if (found := NAME.match(line))]
     here = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}

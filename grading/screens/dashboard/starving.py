@@ -31,7 +31,7 @@ class Starving:
 
 
 def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
-    """What is missing most first, then what is chosen least: three queries for each bandit."""
+    """The arms that lack grades, the most grades first, then those hardly chosen. Three queries for each bandit."""
     found = []
     for arm, share in sorted(figures.missing_by_arm.items(), key=lambda each: -each[1].part):
         if share.part == 0 or share.part < MISSING_SHARE * share.whole:
@@ -48,7 +48,7 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
     for bandit in BANDITS:
         outlook = posterior_of(bandit, now)
         best = max((outlook.arms[arm].mean for arm in outlook.chances), default=0.0)
-        # One that is surely worse than the best is seldom chosen by right.
+        # An arm whose whole interval lies below the best mean is rightly chosen seldom.
         seldom = [
             arm
             for arm in outlook.chances
@@ -64,8 +64,7 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
         for arm in seldom:
             often = "Under 1" if outlook.share_of_next_100(arm) < SELDOM else "About 1"
             lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
-            # Whether the little that is known of it would justify that.
-            known = outlook.arms[arm]
-            certain = f"Mean {number(known.mean)}, somewhere between {number(known.low)} and {number(known.high)}."
+            posterior = outlook.arms[arm]
+            certain = f"Mean {number(posterior.mean)}, between {number(posterior.low)} and {number(posterior.high)}."
             found.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
     return found

@@ -112,7 +112,9 @@ class GradeEffect:
 
     @property
     def needs_reason(self) -> bool:
-        """Said before it is sent; while the reward is hidden that would tell of it."""
+        """Whether the grade is so far from the current reward that it needs a reason. False while the reward is hidden,
+        because the question would give it away.
+        """
         if self.value is None or self.current is None:
             return False
         return abs(self.value - self.current) > review.REASON_NEEDED_ABOVE

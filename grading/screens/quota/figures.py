@@ -176,13 +176,13 @@ def outcomes(
 
 
 def timeline(
-    standing: JudgeStanding, beginning: dt.datetime, periods: list[Period], spells: list[Spell], now: dt.datetime
+    standing: JudgeStanding, known_since: dt.datetime, periods: list[Period], spells: list[Spell], now: dt.datetime
 ) -> SafeString:
-    """Two weeks of one judge, whole days, from its `beginning` on: open, pacing, overloaded, out; hatched
-    until the reset that lies ahead.
+    """One judge's states over the last two weeks, in whole days, as far back as they are known. The wait until a reset
+    is hatched.
     """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    is_open = charts.Span(since=max(start, beginning), until=now, css="f-open", label="open")
+    is_open = charts.Span(since=max(start, known_since), until=now, css="f-open", label="open")
     spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state

@@ -181,17 +181,20 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
 
 def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
     """The tests that held where infrastructure ended a session, each with what shows it."""
-    found, error = [], log.last_error()
+    found = []
+    error = log.last_error()
     number, text = (error.number, error.stored_text[:200]) if error else (None, "")
+    is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
         found.append(MetCondition(title="The log holds no model turn, only API errors", detail=text, event=number))
-    elif signals is not None and trajectory.was_cut(signals):
+    elif signals is not None and is_cut:
         found.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
         found.append(_unfinished(signals))
     if session.exit_code is not None and session.exit_code >= KILLED:
         ended = f"Exit status {session.exit_code}: signal {session.exit_code - KILLED}, as the caller reports it"
         found.append(MetCondition(title="The runner ended it by a signal", detail=ended))
-        found += [_unfinished(signals)] if signals is not None and not trajectory.was_cut(signals) else []
+        if signals is not None and not is_cut:
+            found.append(_unfinished(signals))
     return found or [MetCondition(title=session.outcome_reason)]
 
 

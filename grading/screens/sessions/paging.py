@@ -101,7 +101,7 @@ def named(session: Session) -> str:
 
 
 def _place(text: str) -> tuple[dt.datetime, int] | None:
-    """The place of that name; None for what is none."""
+    """Parse a place; None if it isn't one."""
     moment, _, key = text.partition("_")
     try:
         at = dt.datetime.fromisoformat(moment)
