@@ -247,9 +247,7 @@ def _find_wrapped_lines(text: str, span: HiddenSpan) -> Iterator[HiddenSpan]:
     that isn't a word or an assignment. A run that is shorter than the line is the last.
     """
     end = span.end
-    line_start = text.rfind("\n", max(end - MAX_TERMINAL_WIDTH, 0), end) + 1
-    if line_start == 0 and end > MAX_TERMINAL_WIDTH:
-        return
+    line_start = text.rfind("\n", max(end - MAX_TERMINAL_WIDTH, 0), end) + 1  # 0 for a longer line
     width = end - line_start
     if width < MIN_TERMINAL_WIDTH:
         return
