@@ -233,7 +233,7 @@ class EvidenceTable:
             return SCALE_RANGE[0]
         mean = s.sum() / n.sum()
         coin = mean * (1 - mean)
-        # The sum of squares around each arm's mean (n − 1 degrees of freedom each), pooled with SCALE_PRIOR coin tosses.
+        # The squares around each arm's mean, with n − 1 degrees of freedom each, pooled with SCALE_PRIOR coin tosses.
         within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
         variance = within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR)
         bounds = SCALE_RANGE if self.policy.calibration is None else CALIBRATED_SCALE_RANGE
