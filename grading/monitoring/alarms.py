@@ -30,16 +30,24 @@ def reopen_if_acknowledged(rule: str) -> None:
 
 def run_rules(rules: Iterable[Rule], now: dt.datetime) -> None:
     """Run these rules and update their alarms."""
+    open_alarms = list(Alarm.objects.filter(resolved_at=None))
     for rule in rules:
-        update_alarms(rule, rule.find(now), now)
+        update_alarms(rule, open_alarms, rule.find(now), now)
 
 
-def update_alarms(rule: Rule, findings: Iterable[Finding], now: dt.datetime, *, unknown: Collection[str] = ()) -> None:
+def update_alarms(
+    rule: Rule,
+    open_alarms: Iterable[Alarm],
+    findings: Iterable[Finding],
+    now: dt.datetime,
+    *,
+    unknown: Collection[str] = (),
+) -> None:
     """Open, reword and resolve a rule's alarms, so that there is one for each subject of the findings. Alarms about
-    `unknown` subjects stay as they are.
+    `unknown` subjects stay as they are. `open_alarms` are all of the site, or at least the rule's.
     """
     details = {finding.about: finding.detail for finding in findings}
-    open_by_subject = {alarm.about: alarm for alarm in Alarm.objects.filter(rule=rule.id, resolved_at=None)}
+    open_by_subject = {alarm.about: alarm for alarm in open_alarms if alarm.rule == rule.id}
     for about, detail in details.items():
         alarm = open_by_subject.pop(about, None)
         if alarm is None:

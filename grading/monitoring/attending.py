@@ -11,7 +11,7 @@ from django.utils import timezone
 from grading import clock
 from grading.health import pulse
 from grading.health.liveness import Component, Life, Liveness
-from grading.models import Notice, RuleRun
+from grading.models import Alarm, Notice, RuleRun
 from grading.monitoring.alarms import run_rules, update_alarms
 from grading.monitoring.notices import send_due
 from grading.monitoring.operation import find_silent, missed_turns, program_stopped
@@ -32,7 +32,8 @@ def update_attended_alarms(liveness: Liveness) -> None:
     if Component.BROKER in silent and Component.SCHEDULER in silent:
         silent.remove(Component.SCHEDULER)  # it waits for the broker, which has an alarm
     unknown = {str(part) for part in Component if liveness.life(part) is Life.UNKNOWN}
-    update_alarms(program_stopped, find_silent(silent), now, unknown=unknown)
+    open_alarms = Alarm.objects.filter(rule=program_stopped.id, resolved_at=None)
+    update_alarms(program_stopped, open_alarms, find_silent(silent), now, unknown=unknown)
     if liveness.is_settled:
         ran = dict(RuleRun.objects.filter(rule__in=[program_stopped.id, missed_turns.id]).values_list("rule", "ran_at"))
         for rule in (program_stopped, missed_turns):

@@ -195,9 +195,7 @@ def _uncertainty(pages: list[Page]) -> Iterator[str]:
 
 def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:
     """An arm whose sessions count for much less than their number says why."""
-    for row in re.findall(
-        r"(\d+ sessions?\b(?:(?! sessions?\b).)*?[\d.]+ observations counted.{0,200})", by_url["/bandits/"].text
-    ):
-        sessions, observations = int(row.split()[0]), float(re.search(r"([\d.]+) observations", row)[1])
-        if observations < sessions / 2 and not re.search(r"judge, person|no judge|counts? as|graded any", row):
-            yield f"/bandits/: “{row}” does not say why"
+    rows = re.findall(r"(\d+) sessions?.{0,200}?worth ([\d.]+) observations(.{0,200})", by_url["/bandits/"].text)
+    for sessions, observations, rest in rows:
+        if float(observations) < int(sessions) / 2 and not re.search(r"without a confirmed grade|not graded", rest):
+            yield f"/bandits/: {sessions} sessions are worth {observations} observations, and nothing says why"
