@@ -67,9 +67,10 @@ SABOTAGES = (
     Sabotage(
         name="ledger outside the transaction",
         file="grading/reward/rewards.py",
-        before="    _record(session, settlement, credit, renew=renew)",
-        after="    import time\n    transaction.on_commit(lambda: time.sleep(0.5))\n"
-        "    transaction.on_commit(lambda: _record(session, settlement, credit, renew=renew))",
+        before="    ledger.set_rewards(\n        learners(session),",
+        after="    import functools\n    import time\n    transaction.on_commit(lambda: time.sleep(0.5))\n"
+        "    late = lambda *row, **more: transaction.on_commit(functools.partial(ledger.set_rewards, *row, **more))\n"
+        "    late(\n        learners(session),",
         phases=("workers killed",),
     ),
     # Each way to a reward locks the session first, and settling does so again: one lock less changes nothing.

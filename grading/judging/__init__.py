@@ -4,8 +4,9 @@ enqueue ─► claim ─► attempt row ─► prompt ─► room in the limiter
 ▲                                                                                       │ again, later
 └─────────────────────────────── sweep ◄────────────────────────────────────────────────┘
 
-Read `enqueuing`, `worker`, `results` and `sweeper` in this order. What is sent and how a reply is read is pure, in
-`core`. This package imports nothing by itself: the process that reads evidence loads `core` without Django.
+In: settled sessions. Out: the judge's grades, which are settled again. Start with `enqueuing`, then read `worker`,
+`results` and `sweeper`. What is sent and how a reply is read is pure, in `core`. This package imports nothing by
+itself: the process that reads evidence loads `core` without Django.
 
 judges (which models judge) · reader (builds the prompt in its own process) · client (the API call)
 allowance (quota, rate limit, budget) · ordering (which job is next) · batches (the backlog at half price)

@@ -1,5 +1,6 @@
-"""A fake judge: a local HTTP server that answers the Messages API with verdicts, errors, limits and batches.
+"""A fake judge: a local HTTP server that answers the Messages API.
 
+In: the SDK's requests over a real socket. Out: verdicts, errors, limits and batches as the provider would give them.
 Start with `simulator`; `replies` has the modes.
 """
 

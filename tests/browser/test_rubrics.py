@@ -74,7 +74,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     page.get_by_role("button", name="3 verdicts become stale").click()
     page.click("text=Judge 3 stale ones again")
     page.fill("[name=why]", "the rubric is sterner")
-    page.click("text=/Judge 3 sessions again, .*¢/")
+    page.click("text=/Judge 3 sessions again,\\s+.*¢/")
     page.wait_for_selector("text=In the queue: waiting for the judge")
     # The judge works, and the open page follows without anybody's doing.
     for job in JudgeRun.objects.get().jobs.all():

@@ -144,7 +144,7 @@ def test_the_pages_say_for_which_work_a_rubric_is(site, client, olga):
     page = flat(client.get("/rubrics/"))
     assert [f"For {word}" in page for word in ("production", "reading", "looking")] == [True] * 3
     looking = titled(LOOKING.title)
-    assert "for <b>looking</b>: categories that look" in flat(client.get(f"/rubrics/{looking.pk}/"))
+    assert "for <b>looking</b>: categories that check" in flat(client.get(f"/rubrics/{looking.pk}/"))
     old = titled(first_rubric.TITLE)
     page = flat(client.get(f"/rubrics/{old.pk}/activate/"))
     assert "every new session whose work is production" in page

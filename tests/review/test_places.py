@@ -168,6 +168,47 @@ def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(site, sett
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.SLICE)
 
 
+# ---- many sessions of one agent
+
+
+@pytest.fixture
+def three_agents(site):
+    """What a rule flagged: thirty sessions of bob with the highest impact, then 25 of alice, then 25 of carol."""
+    with time_machine.travel(NOW):
+        for agent, count, impact in (("bob", 30, 0.5), ("alice", 25, 0.2), ("carol", 25, 0.1)):
+            for _ in range(count):
+                session = site.session("code", agent=agent).session
+                ReviewItem.objects.create(session=session, entered_as=QueueEntry.RULE, impact=impact)
+        yield
+
+
+def agents_of(listing):
+    by_item = dict(ReviewItem.objects.values_list("pk", "session__agent__name"))
+    return [by_item[pk] for pk, _ in listing]
+
+
+def test_of_the_first_sixty_places_one_agent_has_a_third_while_others_wait(three_agents, rita):
+    first = agents_of(listed(rita)[:60])
+    assert first == ["bob"] * 20 + ["alice"] * 20 + ["carol"] * 20
+    assert agents_of(listed(rita)[60:])[:3] == ["bob", "alice", "carol"]
+
+
+def test_what_was_answered_today_counts_towards_an_agents_share_and_what_is_listed_is_handed_out(three_agents, rita):
+    expected = listed(rita)[:25]
+    assert handed_out(rita, 25) == expected
+    assert agents_of(expected)[20:] == ["alice"] * 5
+    assert agents_of(listed(rita)[:16]) == ["alice"] * 15 + ["carol"]
+    with time_machine.travel(NOW + dt.timedelta(days=1)):
+        assert agents_of(listed(rita)[:1]) == ["bob"]
+
+
+def test_an_agent_that_is_alone_in_the_queue_has_all_places_by_impact(site, rita):
+    for number in range(25):
+        ReviewItem.objects.create(session=site.session("code").session, entered_as=QueueEntry.RULE, impact=number / 100)
+    by_impact = list(ReviewItem.objects.order_by("-impact").values_list("pk", flat=True))
+    assert [pk for pk, _ in listed(rita)] == by_impact
+
+
 # ---- a long queue
 
 
@@ -217,44 +258,3 @@ def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(lon
         waits(site, rank=number / 10, arm="infra")
     assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
     assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))
-
-
-# ---- many sessions of one agent
-
-
-@pytest.fixture
-def three_agents(site):
-    """What a rule flagged: thirty sessions of bob with the highest impact, then 25 of alice, then 25 of carol."""
-    with time_machine.travel(NOW):
-        for agent, count, impact in (("bob", 30, 0.5), ("alice", 25, 0.2), ("carol", 25, 0.1)):
-            for _ in range(count):
-                session = site.session("code", agent=agent).session
-                ReviewItem.objects.create(session=session, entered_as=QueueEntry.RULE, impact=impact)
-        yield
-
-
-def agents_of(listing):
-    by_item = dict(ReviewItem.objects.values_list("pk", "session__agent__name"))
-    return [by_item[pk] for pk, _ in listing]
-
-
-def test_of_the_first_sixty_places_one_agent_has_a_third_while_others_wait(three_agents, rita):
-    first = agents_of(listed(rita)[:60])
-    assert first == ["bob"] * 20 + ["alice"] * 20 + ["carol"] * 20
-    assert agents_of(listed(rita)[60:])[:3] == ["bob", "alice", "carol"]
-
-
-def test_what_was_answered_today_counts_towards_an_agents_share_and_what_is_listed_is_handed_out(three_agents, rita):
-    expected = listed(rita)[:25]
-    assert handed_out(rita, 25) == expected
-    assert agents_of(expected)[20:] == ["alice"] * 5
-    assert agents_of(listed(rita)[:16]) == ["alice"] * 15 + ["carol"]
-    with time_machine.travel(NOW + dt.timedelta(days=1)):
-        assert agents_of(listed(rita)[:1]) == ["bob"]
-
-
-def test_an_agent_that_is_alone_in_the_queue_has_all_places_by_impact(site, rita):
-    for number in range(25):
-        ReviewItem.objects.create(session=site.session("code").session, entered_as=QueueEntry.RULE, impact=number / 100)
-    by_impact = list(ReviewItem.objects.order_by("-impact").values_list("pk", flat=True))
-    assert [pk for pk, _ in listed(rita)] == by_impact

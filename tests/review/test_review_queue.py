@@ -38,7 +38,7 @@ def prioritised():
 def test_a_flag_brings_a_session_in_with_its_reason():
     held = item(flagged())
     assert (held.entered_as, held.slice_probability) == (QueueEntry.RULE, None)
-    assert held.why.startswith("1 pull request, but no judge")
+    assert held.why.startswith("1 pull request, but no reliable grade")
 
 
 def test_a_session_of_the_random_slice_comes_in_whatever_it_looks_like(site):

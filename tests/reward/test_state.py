@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring, review, tasks
 from grading.evidence.receiving import EvidenceReading
-from grading.intake import fields, first_word
+from grading.intake import fields
 from grading.intake.submission import SubmittedSession
 from grading.models import Grade, Session
 from grading.models.grades import question_of
@@ -19,7 +19,7 @@ from grading.models.sessions import CategoryOrigin
 from grading.review import notes
 from grading.reward import outcomes, rewards, state
 from grading.roles import REVIEWER
-from grading.vocabulary import JudgeChoice, Outcome, Reason, Source, Status
+from grading.vocabulary import Outcome, Reason, Source, Status
 from grading.witness import Witness
 
 pytestmark = pytest.mark.django_db
@@ -117,8 +117,6 @@ def test_intake_that_saves_a_session_loaded_before_a_settlement_keeps_the_new_re
     )
     fields.apply(earlier, metadata, EvidenceReading(), witness=Witness.OBSERVED, origin=CategoryOrigin.RUNNER)
     outcomes.conclude(earlier, None, Witness.OBSERVED)
-    earlier.history = JudgeChoice.NONE
-    first_word.clear_history(earlier)
     row = Session.objects.get()
     assert (row.title, row.outcome, row.reward_value, row.reward_source) == ("Fix the build", "failed", 0.5, "judge")
     assert differing() == []

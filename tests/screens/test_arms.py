@@ -55,7 +55,7 @@ def test_the_list_shows_states_names_sessions_and_the_last_event(operator):
     assert "on probation, 0 of 3 sessions" in row(page, "code")
     assert "infrastructure" in row(page, "infra")
     assert "merged into infra" in row(page, "triage")
-    assert "may be chosen" in row(page, "content")
+    assert "active" in row(page, "content")
     assert page.index(">news</a>") > page.index(">social</a>")
     assert "noise" in page
 

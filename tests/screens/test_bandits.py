@@ -167,7 +167,7 @@ def test_outages_stand_on_the_line_with_their_words(site, reviewer, settings):
     sliders = opened(reviewer).context["sliders"]
     (mark,) = sliders.marks
     assert mark.since == NOON - dt.timedelta(hours=5)
-    assert sliders.last == mark.words
+    assert sliders.last == mark.label
     assert 'class="f-alarm"' in sliders.picture
 
 

@@ -218,7 +218,7 @@ def test_the_panel_alone_answers_what_is_typed(reviewer, past):
 
 def test_more_than_two_hundred_are_refused(reviewer, rita):
     html = flat(reviewer.get("/review/bulk/", {"session": list(range(1, 202))}))
-    assert "At most 200 sessions are corrected at once, and 201 were chosen" in html
+    assert "At most 200 sessions can be corrected at once; 201 are selected" in html
     with pytest.raises(review.CorrectionError, match="1 to 200"):
         bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
 

@@ -113,7 +113,7 @@ def _view(url: str) -> str:
 # What pages say only where a judge can answer, only where it will be asked, and only where there is none.
 OPEN = r"[Jj]udge (?:is )?open|Verdicts come in as|judge was available"
 QUEUED = r"Next: the judge|\d(?:st|nd|rd|th) of \d+ in"
-NONE = r"judge is off|No judge\b(?! is called)|no judge is configured|There is no judge"
+NONE = r"judge is off|No judge\b(?! is called| has given)|no judge is configured|There is no judge"
 
 
 def faults(pages: list[Page], *, judge: str) -> list[str]:
