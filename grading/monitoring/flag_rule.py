@@ -1,8 +1,8 @@
 """Flag rules: they flag each session that is implausible, and open an alarm if there are too many."""
 
 import datetime as dt
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,18 @@ class Flagged:
     latest: dt.datetime
 
 
+def recent_flags(now: dt.datetime) -> Mapping[str, Sequence[Flagged]]:
+    """The flags on sessions that ended in the window, by rule. One query."""
+    recent = Flag.objects.filter(yours(), session__ended_at__gt=now - WINDOW).order_by()
+    rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
+    flags: dict[str, list[Flagged]] = defaultdict(list)
+    for rule, agent, harness, n, waiting, latest in rows.annotate(
+        n=Count("pk"), waiting=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
+    ):
+        flags[rule].append(Flagged(agent=agent, harness=harness or "", n=n, open=waiting, latest=latest))
+    return flags
+
+
 Examine = Callable[[Session, CurrentGrades, dt.datetime], str]
 Summarize = Callable[[Sequence[Flagged]], Iterable[Finding]]
 
@@ -56,18 +68,10 @@ class FlagRule(Rule):
     settled: str
     is_rate: bool = False
 
-    def summarize_flags(self, now: dt.datetime) -> Iterable[Finding]:
-        """The findings from its flags on sessions that ended in the window. A rate has none if somebody acknowledged
-        its alarm after the latest flag.
+    def summarize_flags(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        """The findings from its `recent_flags`. A rate has none if somebody acknowledged its alarm after the latest
+        flag.
         """
-        recent = Flag.objects.filter(yours(), rule=self.id, session__ended_at__gt=now - WINDOW).order_by()
-        rows = recent.values_list("session__agent__name", "session__harness__name")
-        flags = [
-            Flagged(agent=agent, harness=harness or "", n=n, open=waiting, latest=latest)
-            for agent, harness, n, waiting, latest in rows.annotate(
-                n=Count("pk"), waiting=Count("pk", filter=Q(cleared_at=None)), latest=Max("raised_at")
-            )
-        ]
         findings = list(self.summarize(flags))
         if findings and self.is_rate:
             latest = max(each.latest for each in flags)
@@ -92,8 +96,8 @@ def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
 
     def register(examine: Examine) -> FlagRule:
         defaults = {
-            "find": lambda now: rule.summarize_flags(now),  # noqa: PLW0108 - `rule` doesn't exist yet
-            "list_sessions": lambda about, now: rule.list_flagged(about, now),  # noqa: PLW0108
+            "find": lambda now: rule.summarize_flags(recent_flags(now).get(rule.id, ())),
+            "list_sessions": lambda about, now: rule.list_flagged(about, now),  # noqa: PLW0108 - not defined yet
         }
         rule: FlagRule = FlagRule(examine=examine, **{**defaults, **fields})
         RULES[rule.id] = rule

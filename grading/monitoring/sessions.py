@@ -21,6 +21,7 @@ from grading.monitoring.flag_rule import (
     Flagged,
     flag_rule,
     is_too_often,
+    recent_flags,
     too_many,
     too_many_of_an_agent,
 )
@@ -359,7 +360,7 @@ def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) 
 
 
 def _find_contested(now: dt.datetime) -> Iterable[Finding]:
-    yield from contested.summarize_flags(now)
+    yield from contested.summarize_flags(recent_flags(now).get(CONTESTED, ()))
     late = JudgeJob.objects.open().filter(yours(), purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
     if count := late.count():
         yield Finding(

@@ -11,8 +11,8 @@ from django.utils import timezone
 from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
 from grading.monitoring import arms, judges, operation, rewards, sessions  # noqa: F401 - each registers its rules
-from grading.monitoring.alarms import resolve, run_rules
-from grading.monitoring.flag_rule import FlagRule
+from grading.monitoring.alarms import resolve, run_rules, update_alarms
+from grading.monitoring.flag_rule import FlagRule, recent_flags
 from grading.monitoring.flags import GRADED_BY_A_PERSON, inspect_flags, restore_flags
 from grading.monitoring.rule import RULES, Rule
 
@@ -37,8 +37,15 @@ def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 
 
 def refresh(now: dt.datetime | None = None) -> None:
-    """Run the rules that have no interval. Some indexed queries: called at intake and at each answer of a judge."""
-    run_rules((rule for rule in RULES.values() if rule.every is None), now or timezone.now())
+    """Run the rules that have no interval; of flag rules, only their summaries. Some indexed queries: called at intake
+    and at each answer of a judge.
+    """
+    now = now or timezone.now()
+    flags, open_alarms = recent_flags(now), list(Alarm.objects.filter(resolved_at=None))
+    for rule in RULES.values():
+        if rule.every is None:
+            findings = rule.summarize_flags(flags.get(rule.id, ())) if isinstance(rule, FlagRule) else rule.find(now)
+            update_alarms(rule, open_alarms, findings, now)
 
 
 def acknowledge(alarm: Alarm, user: User) -> bool:

@@ -157,13 +157,17 @@ def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _Jud
     verdict = next((grade for grade in verdicts if grade.value is not None and grade.pk in fresh), None)
     if verdict is None:
         return None
+    source, reason, fallback_value = ABSTAINED, "", 0.0
     fallback_grade = fallback(views, policy)
-    _, abstention_reason = rewards.abstention_key(grades)
+    if fallback_grade is None:
+        _, reason = rewards.abstention_key(grades)
+    else:
+        source, fallback_value = fallback_grade.source, fallback_grade.value or 0.0
     pair = JudgedSession(
         arm="",
-        source=ABSTAINED if fallback_grade is None else fallback_grade.source,
-        reason=abstention_reason if fallback_grade is None else "",
-        fallback=0.0 if fallback_grade is None else fallback_grade.value or 0.0,
+        source=source,
+        reason=reason,
+        fallback=fallback_value,
         judge=verdict.value or 0.0,
         day=day,
     )

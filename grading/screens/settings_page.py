@@ -2,10 +2,10 @@
 
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models import Count, F, Max, Q
 from django.template.response import TemplateResponse
 
-from grading.models import Agent, Session
+from grading.models import Agent
 from grading.reward.rewards import policy
 from grading.roles import OPERATOR, REVIEWER, VIEWER
 from grading.screens.about.view import version
@@ -24,13 +24,12 @@ ROLES = {
 def show(request: StaffRequest) -> TemplateResponse:
     active = Count("user", filter=Q(user__is_active=True))
     people = dict(Group.objects.filter(name__in=ROLES).annotate(n=active).values_list("name", "n"))
-    latest = Session.objects.filter(agent=OuterRef("pk")).order_by("-received_at").values("received_at")[:1]
-    agents = Agent.objects.filter(is_sample=False).annotate(latest_session=Subquery(latest))
+    agents = Agent.objects.filter(is_sample=False).annotate(token_used_at=Max("tokens__last_used_at"))
     context = {
         "title": "Settings",
         "policy": policy(),
         "roles": [{"name": name, "words": words, "people": people.get(name, 0)} for name, words in ROLES.items()],
-        "agents": agents.order_by(F("latest_session").desc(nulls_last=True), "name")[:LISTED],
+        "agents": agents.order_by(F("token_used_at").desc(nulls_last=True), "name")[:LISTED],
         "retention_days": settings.RETENTION_DAYS,
         "backup_nightly": settings.BACKUP_NIGHTLY,
         "version": version(),

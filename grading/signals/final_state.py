@@ -6,6 +6,7 @@ apart from another's, if only a sandbox or the network refused something, or if 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -185,7 +186,8 @@ class _Standing:
 
     def passed_before(self, run: SuiteRun) -> bool:
         """Whether a run that may include the same tests passed since the last change of code before `run`."""
-        last_change = max((at for at in self.changes_at if at < run.at), default=0)  # numbers of events
+        index = bisect_left(self.changes_at, run.at)  # a hostile log may have many changes and many runs
+        last_change = self.changes_at[index - 1] if index else 0  # the number of its event
         return any(green.at >= last_change and green.suite.may_overlap(run.suite) for green in self.green)
 
     @property

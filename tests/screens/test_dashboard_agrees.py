@@ -9,14 +9,10 @@ from django.utils.html import strip_tags
 
 from grading import review
 from grading.agent import samples
-from grading.judging import sweeper, worker
 from grading.models.review import Answer
-from grading.story import history
-from grading.story.march31 import STEPS
 from grading.vocabulary import Outcome, Source
-from tests.casts import logs
+from tests.casts import logs, story
 from tests.casts.page import flat
-from tests.processes import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -84,20 +80,11 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
 
 
 def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settings, tmp_path, monkeypatch):
-    settings.DEMO = settings.SIMULATED = True
-    settings.CLOCK_SHIFT_FILE = str(tmp_path / "clock")
-    (tmp_path / "clock").write_text("0")
-    monkeypatch.setattr(history, "DAYS", 3)
-    assert len([*history.live_through(timezone.now(), sim)]) == 15
+    story.start(settings, tmp_path)
+    story.live_history(sim, monkeypatch)
     pages = [agrees(operator)]
-    for number, step in enumerate(STEPS):
-        operator.post(f"/story/{step.name}/")
-
-        def is_done(number=number) -> bool:
-            sweeper.sweep()
-            worker.pump()
-            return operator.get("/story/").context["steps"][number].state == "done"
-
-        wait_for(is_done, 300)
+    for step in story.NAMES:
+        operator.post(f"/story/{step}/")
+        story.work(operator, step)
         pages.append(agrees(operator))
     assert "2 of today's 2 rewards are provisional" in pages[2]

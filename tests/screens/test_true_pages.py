@@ -13,11 +13,8 @@ from grading.models import JudgeJob, Session
 from grading.models.review import Answer
 from grading.monitoring.watch import watch
 from grading.simulator import Mode
-from grading.story import history
-from grading.story.march31 import STEPS
-from tests.casts import logs
+from tests.casts import logs, story
 from tests.casts.page import flat
-from tests.processes import wait_for
 from tests.screens.test_dashboard_agrees import agrees
 from tests.screens.true_pages import every_page, faults
 
@@ -97,21 +94,12 @@ def test_a_key_that_was_removed(site, operator, sim, settings):
 
 
 def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_path, monkeypatch):
-    settings.DEMO = settings.SIMULATED = True
-    settings.CLOCK_SHIFT_FILE = str(tmp_path / "clock")
-    (tmp_path / "clock").write_text("0")
-    monkeypatch.setattr(history, "DAYS", 3)
-    list(history.live_through(timezone.now(), sim))
+    story.start(settings, tmp_path)
+    story.live_history(sim, monkeypatch)
     true(operator, judge="open")
-    for number, step in enumerate(STEPS):
-        operator.post(f"/story/{step.name}/")
-
-        def is_done(number=number) -> bool:
-            sweeper.sweep()
-            worker.pump()
-            return operator.get("/story/").context["steps"][number].state == "done"
-
-        wait_for(is_done, 300)
+    for step in story.NAMES:
+        operator.post(f"/story/{step}/")
+        story.work(operator, step)
     # What else people do is no part of the story.
     review.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
-    true(operator, judge="open")
+    assert "with the same bits as before the correction" in true(operator, judge="open")["/story/"]

@@ -125,7 +125,7 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
     found = [
         *_said(pages, wrong, f"the judge is {judge}"),
         *_said(pages, r"<command-|Implement the following plan:|test prompt", "titles are a person's own words"),
-        *_said(pages, r"NOT as it was before", "the story counts only its own sessions"),
+        *_said(pages, r"NOT as before", "the story counts only its own sessions"),
         *_said(pages, r"identity changed|[Gg]rader changed|[Jj]udge changed", "one model judges"),
         *_said(pages, r"it has neither category nor harness", "no session here lacks both"),
         *_said(pages, r"(?<![\d.])\.10 →", "the floor is no grade"),
@@ -153,9 +153,9 @@ def _no_rows(pages: list[Page]) -> Iterator[str]:
         r"[Nn]o session was graded|no session of these 7 days has a grade": real.filter(
             ended_at__gt=timezone.now() - dt.timedelta(days=6)
         ).exclude(reward_source__in=["", Source.FLOOR]),
-        r"No bandit has chosen anything yet|No decision has been made yet": Selection.objects.all(),
-        r"No agent is connected yet|no session yet": Agent.objects.filter(is_sample=False, sessions__isnull=False),
-        r"judge wasn’t called|no judge has given a verdict yet": JudgeAttempt.objects.all(),
+        r"No bandit has chosen anything yet|No decisions yet": Selection.objects.all(),
+        r"No agent is connected yet": Agent.objects.filter(is_sample=False),
+        r"No call in the last|[Nn]o judge has given a verdict yet": JudgeAttempt.objects.filter(cost_usd__gt=0),
     }
     for pattern, rows in nothing.items():
         if rows.exists():

@@ -15,34 +15,31 @@ from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
 from grading import review
 from grading.intake.erasing import erase
-from grading.judging import sweeper, worker
+from grading.judging import sweeper
 from grading.models import Grade, Session
 from grading.models.review import Answer
 from grading.story import history, march31
-from grading.story.march31 import BOTH, STEPS
+from grading.story.march31 import BOTH
 from grading.vocabulary import Reason
 from tests.browser.watch import Watch, signed_in
+from tests.casts import story
 from tests.casts.page import flat
-from tests.processes import wait_for
+from tests.casts.story import NAMES, states, work
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NAMES = [step.name for step in STEPS]
 SLOW = 300_000  # milliseconds
 
 
 @pytest.fixture
 def demo(sim, settings, tmp_path):
     """A demo site with three days of history, as far as the settings go; its judge."""
-    settings.DEMO = settings.SIMULATED = True
-    settings.CLOCK_SHIFT_FILE = str(tmp_path / "clock")
-    (tmp_path / "clock").write_text("0")
+    story.start(settings, tmp_path)
     return sim
 
 
 @pytest.fixture
 def lived(demo, db, monkeypatch):
-    monkeypatch.setattr(history, "DAYS", 3)
-    assert len([*history.live_through(dt.datetime.now(dt.UTC), demo)]) == 15
+    story.live_history(demo, monkeypatch)
     return demo
 
 
@@ -172,22 +169,6 @@ def operator(site, client):
     return client
 
 
-def state_of(client) -> list[str]:
-    steps = client.get("/story/").context["steps"]
-    return [each.state for each in steps]
-
-
-def work(client, step: str) -> None:
-    """What a worker does, until the step is done."""
-
-    def is_done() -> bool:
-        sweeper.sweep()
-        worker.pump()
-        return state_of(client)[NAMES.index(step)] == "done"
-
-    wait_for(is_done, 300)
-
-
 def press(client, step: str):
     return client.post(f"/story/{step}/", follow=True)
 
@@ -213,7 +194,7 @@ def start_again(client) -> None:
 def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, operator):
     untouched = buckets()
     assert "“Exhaust the quota” comes first" in flat(press(operator, "submit"))
-    assert state_of(operator) == ["now", *["later"] * 6]
+    assert states(operator) == ["now", *["later"] * 6]
     for step in NAMES[:4]:
         live_step(operator, step)
     # A verdict that comes while a page is made is none of its news.
@@ -225,7 +206,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
     assert (page.done, page.ledger.belief()) == (4, belief_then)
     for step in NAMES[5:]:
         live_step(operator, step)
-    assert state_of(operator) == ["done"] * 7
+    assert states(operator) == ["done"] * 7
     assert ledger_of("71a3").value_micro == 760_000
     # A grade of a session that the story has nothing to do with doesn't make its undo look wrong.
     other = Session.objects.filter(category__name="cross-repo").exclude(external_id__in=["71a3", "a517"]).first()
@@ -236,7 +217,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
     assert lived.mode == "verdict"
     for step in NAMES[:2]:
         live_step(operator, step)
-    assert state_of(operator) == ["done", "done", "now", *["later"] * 4]
+    assert states(operator) == ["done", "done", "now", *["later"] * 4]
     start_again(operator)
     own = [row for row in buckets() if row[0] == untouched[0][0]]
     assert own == [row for row in untouched if row[0] == untouched[0][0]]
@@ -248,15 +229,15 @@ def test_erased_sessions_of_the_story_are_submitted_again(operator):
     for step in NAMES[:3]:
         live_step(operator, step)
     erase(Session.objects.filter(external_id=BOTH[0].name), who="root", why="a test")
-    assert state_of(operator) == ["done", "now", *["later"] * 5]
+    assert states(operator) == ["done", "now", *["later"] * 5]
     live_step(operator, "submit")
-    assert state_of(operator) == ["done", "done", "now", *["later"] * 4]
+    assert states(operator) == ["done", "done", "now", *["later"] * 4]
 
 
 def test_a_simulator_that_is_gone_changes_nothing(lived, operator, settings):
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:1"
     assert "doesn’t answer" in flat(press(operator, "exhaust"))
-    assert state_of(operator)[0] == "now"
+    assert states(operator)[0] == "now"
 
 
 # --- who, and where --------------------------------------------------------------------------------------------------
