@@ -27,6 +27,7 @@ from grading.models.audit import AuditKind
 from grading.models.review import Answer
 from grading.monitoring import title_of
 from grading.reward.explain import number
+from grading.vocabulary import Source
 
 
 class HistoryKind(StrEnum):
@@ -96,7 +97,10 @@ class HistoryEntry:
     @property
     def reward(self) -> Mapping[str, Any]:
         """{"before", "after", "source_before"}, values in [0, 1] or None; empty where no reward was in question."""
-        return self.effects.get("reward") or {}
+        reward = self.effects.get("reward") or {}
+        if reward.get("source_before") == Source.FLOOR:
+            return {**reward, "before": None}  # answers of earlier versions stored the floor
+        return reward
 
     @property
     def arm(self) -> str:

@@ -12,6 +12,7 @@ from grading.models import Alarm, Flag, ReviewAnswer, ReviewItem, Session, Settl
 from grading.models.review import Answer
 from grading.review import answers, promises
 from grading.review.corrections import CorrectionError, checked
+from grading.reward import rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
 
@@ -62,7 +63,7 @@ class Chosen:
     @property
     def value(self) -> float | None:
         """The reward in [0, 1]; None where there is none, or only the floor (L2)."""
-        return None if self.current is None or self.current.source == Source.FLOOR else self.current.value
+        return rewards.graded_value(self.current)
 
     @property
     def revision(self) -> int:

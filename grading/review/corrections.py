@@ -67,8 +67,7 @@ def record_correction(
         live = _locked_settlement(session)
         require_fresh(session, live, seen_revision, seen_evidence)
         value = checked(value, exclude=exclude)
-        # The floor is no grade (L2), so that nothing is moved from it.
-        before = None if live is None or live.source == Source.FLOOR else live.value
+        before = rewards.graded_value(live)
         moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
         if moves and not reason.strip():
             raise CorrectionError(

@@ -65,7 +65,11 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
         "alarms": alarms,
-        "reward": {"before": _value(before), "after": _value(after), "source_before": source},
+        "reward": {
+            "before": rewards.graded_value(before.reward),
+            "after": rewards.graded_value(after.reward),
+            "source_before": source,
+        },
     }
 
 
@@ -93,7 +97,3 @@ def _evidence(key: tuple[str, str], before: Measured, after: Measured) -> dict[s
         "observations_before": observations_before,
         "observations_after": observations_after,
     }
-
-
-def _value(measured: Measured) -> float | None:
-    return None if measured.reward is None else measured.reward.value

@@ -275,6 +275,11 @@ def live(session: Session) -> Settlement | None:
     return Settlement.objects.filter(session=session).order_by("-revision").first()
 
 
+def graded_value(settlement: Settlement | None) -> float | None:
+    """The reward of a settlement in [0, 1]; None without one. The floor is no grade."""
+    return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
+
+
 def first_reading(grades: Iterable[Grade]) -> Grade | None:
     """The judge's latest first reading among these grades."""
     readings = (row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1)

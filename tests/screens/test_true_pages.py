@@ -20,6 +20,8 @@ from tests.screens.true_pages import every_page, faults
 
 pytestmark = pytest.mark.django_db
 
+COMMAND = "<command-message>review is running…</command-message>\n<command-name>/review</command-name>"
+
 
 def worked(site, name, days=0, **fields):
     """A session that came in through the intake and did something."""
@@ -46,10 +48,14 @@ def test_samples_and_no_judge(operator, rita, settings):
     assert "tried on 3 samples" in true(operator, judge="none")["/"]
 
 
-def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, sim, settings):
+def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, rita, sim, settings):
     key, settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_API_KEY, ""
     for number in range(8):
         worked(site, f"old-{number}", days=5 * number)
+    for name, task in (("command", COMMAND), ("plan", "Implement the following plan:\n\n# Guard the retry")):
+        site.upload(name, logs.claude(name, task=task))
+    looked = site.upload("looked", logs.claude("looked"), ended_at=timezone.now()).session
+    review.submit(looked, rita, answer=Answer.GRADE, value=0.6, reason="It works")
     true(operator, judge="none")
     # Nothing old is judged until a person chooses, and the site says what it would cost.
     settings.ANTHROPIC_API_KEY = key
@@ -69,6 +75,8 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     sim.mode = Mode.USAGE_LIMITS
     late = [worked(site, f"late-{number}") for number in range(3)]
     worked(site, "news-1", category="news")
+    # Too small a log for so long a session: there is nothing that the judge could read.
+    site.upload("small", logs.worked("small"), ended_at=timezone.now())
     worker.pump()
     watch()
     true(operator, judge="away")

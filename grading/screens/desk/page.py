@@ -16,9 +16,10 @@ from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.models.sessions import Whose
 from grading.review.claims import CLAIM
+from grading.reward import rewards
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
-from grading.screens.desk.panel import AnswerForm, effect, held_value
+from grading.screens.desk.panel import AnswerForm, effect
 from grading.screens.http import StaffRequest
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
@@ -90,7 +91,7 @@ def render(
         "quick_reasons": QUICK_REASONS,
         "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
         "effect": effect(session, settlement, form, blind=hides),
-        "accepts": None if hides else held_value(settlement),
+        "accepts": None if hides else rewards.graded_value(settlement),
         # Rounded down: a page is never opened after it was answered.
         "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
         "locked": bool(claim.why_not) and form is None,

@@ -19,7 +19,6 @@ from grading.reward.explain import number
 from grading.screens import charts
 from grading.screens.bandit.samples import sample_outlooks
 from grading.screens.desk.verdict_form import VerdictForm
-from grading.vocabulary import Source
 
 LONGEST_SECONDS = 86_400.0
 STOPS = ("0", *(f".{tenth}0" for tenth in range(1, 10)), "1")
@@ -129,7 +128,7 @@ def bands(session: Session) -> Sequence[Mapping[str, Any]]:
 
 def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> GradeEffect:
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
-    current, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
+    current, source, rows = rewards.graded_value(settlement), settlement.source if settlement else "", bands(session)
     visible_value = None if blind else current
     of_samples = is_preview(session)
     learners = len(rewards.arms_of(session) if of_samples else rewards.learners(session))
@@ -152,11 +151,6 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
         of_samples=of_samples,
         arms=tuple(effects(session, value, blind=blind)),
     )
-
-
-def held_value(settlement: Settlement | None) -> float | None:
-    """The reward as it stands. The floor is no grade (L2)."""
-    return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
 
 
 def is_preview(session: Session) -> bool:
