@@ -34,6 +34,7 @@ from grading.models import (
     JudgeAttempt,
     JudgeJob,
     Notice,
+    Project,
     Reveal,
     ReviewAnswer,
     Session,
@@ -88,6 +89,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         delete(counts, Submission.objects.filter(session__in=ids))
         delete(counts, Evidence.objects.filter(session__in=ids))
         delete(counts, Session.objects.filter(pk__in=ids))
+        delete(counts, Project.objects.filter(sessions=None))  # its address may name the agent
         regained = ownership.update(heirs) | copies
         for session in ownership.lock_sessions(regained & affected):
             assess(session, enqueue=False)

@@ -2,7 +2,7 @@
 
 Anybody may set a field until the session's description is final, and a person or runner at any time. What the graded
 agent submits later becomes a proposal if it would change anything (`first_word`). A log's harness and model replace
-submitted ones; its title, times and cost count only if none were submitted.
+submitted ones; its title, times, cost and project count only if none were submitted.
 """
 
 import datetime as dt
@@ -19,9 +19,10 @@ from grading.evidence.receiving import COST, EvidenceReading
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
-from grading.models import CategoryWord, Session
+from grading.models import CategoryWord, Project, Session
 from grading.models.sessions import CategoryOrigin
 from grading.models.submissions import ProposedField
+from grading.signals.remotes import project_key
 from grading.vocabulary import Outcome
 from grading.witness import Witness
 
@@ -55,6 +56,8 @@ FIELDS = (
     SubmittedField("model", ("model", "model_arm"), ProposedField.ENGINE),
     SubmittedField("exit_code", ("exit_code",), ProposedField.RUN),
     SubmittedField("cost_usd", ("cost_usd",), ProposedField.RUN),
+    SubmittedField("project", ("project",), ProposedField.PROJECT),
+    SubmittedField("task", ("task",), ProposedField.PROJECT),
     SubmittedField("selection_id", ("selection",), ProposedField.SELECTION),
     # Adds rows of their own.
     SubmittedField("lessons", (), ProposedField.LESSONS),
@@ -152,6 +155,9 @@ def apply(
     _set_dates(session, metadata, log, is_trusted=is_trusted)
     if metadata.exit_code is not None and takes_exit_code(session, witness):
         session.exit_code, session.exit_witness = metadata.exit_code, witness
+    if session.project is None and (key := project_key(metadata.project or log.project)):
+        session.project = Project.objects.for_key(key)
+    session.task = session.task or metadata.task
     cost = log.cost_usd if metadata.cost_usd is None else metadata.cost_usd
     if cost is not None and (session.cost_usd is None or is_cost_from_log(session)):
         session.cost_usd = cost

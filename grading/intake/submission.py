@@ -71,6 +71,15 @@ class SubmittedSession(Strict):
     harness: Line | None = Field(default=None, max_length=100, description="If a transcript does not show it.")
     model: Line | None = Field(default=None, max_length=120, description="If a transcript does not show it.")
     title: Line = Field(default="", max_length=300)
+    project: Line = Field(
+        default="",
+        max_length=300,
+        description="The URL of the repository's remote, of which user, password and query are not stored, or the name "
+        "of its folder. By default as the transcript shows it.",
+    )
+    task: Line = Field(
+        default="", max_length=200, description="Your own id of the piece of work, the same in each session about it."
+    )
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Stored, but never a grade.")
     outcome: Outcome | None = Field(
         default=None, description="By default completed, or infrastructure if an API error came before any model turn."

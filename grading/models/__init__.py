@@ -16,6 +16,7 @@ from grading.models.evidence import (
     SessionLog,
     SessionSignals,
 )
+from grading.models.facts import InstructionKey, SessionFacts
 from grading.models.grades import Grade, Settlement
 from grading.models.health import BlobProblem, Heartbeat, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
@@ -23,6 +24,7 @@ from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
+from grading.models.projects import Project
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
@@ -49,6 +51,7 @@ __all__ = [
     "Grade",
     "Heartbeat",
     "ImportedFile",
+    "InstructionKey",
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",
@@ -60,6 +63,7 @@ __all__ = [
     "Notice",
     "NoticeChannel",
     "PeriodicJob",
+    "Project",
     "Proposal",
     "Quota",
     "QuotaTransition",
@@ -73,6 +77,7 @@ __all__ = [
     "RuleRun",
     "SavedView",
     "Session",
+    "SessionFacts",
     "SessionLesson",
     "SessionLog",
     "SessionShares",

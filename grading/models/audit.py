@@ -1,4 +1,4 @@
-"""Append-only records: events (sign-ins, tokens, people, downloads, raw text, category rules), and redactions."""
+"""Append-only records: events (sign-ins, tokens, people, downloads, category rules, ...), and redactions."""
 
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ class AuditKind(StrEnum):
     DOWNLOAD = "download"
     RAW = "raw"
     CATEGORY = "category"
+    PROJECT = "project"
 
 
 class AuditEvent(models.Model):

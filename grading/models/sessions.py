@@ -89,6 +89,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
             "category__merged_into",
             "harness__merged_into",
             "model_arm__merged_into",
+            "project",
             "selection",
             "log__part_of",
         )
@@ -150,6 +151,12 @@ class Session(models.Model):
     # The model as the transcript names it.
     model = models.CharField(max_length=120, blank=True)
     model_arm = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    # The repository that it worked in, and the caller's id of the piece of work that it was about. Filters and figures
+    # use the project's name.
+    project = models.ForeignKey(
+        "grading.Project", null=True, blank=True, on_delete=models.PROTECT, related_name="sessions", db_index=False
+    )
+    task = redacted_char(max_length=200, blank=True)
     selection = models.ForeignKey("bandit.Selection", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField()  # event time, which gives the effective day
@@ -221,6 +228,10 @@ class Session(models.Model):
                 fields=["ended_at"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
             ),
             models.Index(fields=["reward_source", "-ended_at", "-id"], name="session_by_source"),
+            models.Index(
+                fields=["project", "-ended_at"], condition=Q(project__isnull=False), name="session_by_project"
+            ),
+            models.Index(fields=["task", "-ended_at"], condition=~Q(task=""), name="session_by_task"),
             models.Index(
                 fields=["verdict_question", "category", "-ended_at"],
                 condition=Q(verdict__isnull=False),

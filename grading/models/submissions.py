@@ -63,6 +63,7 @@ class ProposedField(LabelledEnum):
     DATES = "dates"
     ENGINE = "engine", "harness or model"
     RUN = "run", "exit code or cost"
+    PROJECT = "project", "project or task"
     SELECTION = "selection", "decision"
     LESSONS = "lessons"
     FACTS = "facts"

@@ -44,6 +44,7 @@ class HistoryKind(StrEnum):
     QUOTA = "quota"
     CALIBRATION = "calibration"
     CATEGORY = AuditKind.CATEGORY.value
+    PROJECT = AuditKind.PROJECT.value
     SETTING = "setting"
     SIGN_IN = AuditKind.SIGN_IN.value
     TOKEN = AuditKind.TOKEN.value
@@ -68,6 +69,7 @@ _KINDS = {
     HistoryKind.QUOTA: "quota and its policy",
     HistoryKind.CALIBRATION: "calibration versions",
     HistoryKind.CATEGORY: "categories and their rules",
+    HistoryKind.PROJECT: "names of projects",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
     HistoryKind.TOKEN: "tokens and keys",

@@ -72,7 +72,7 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFacts:
+class SessionContext:
     """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
 
     session: Session
@@ -119,7 +119,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     latest = list(jobs.order_by("-pk"))
     job = next((each for each in latest if each.is_first), None)
     comes = reasons.following(next((each for each in latest if each.is_open), job))
-    known = SessionFacts(
+    known = SessionContext(
         session=session,
         settlement=settlement,
         received=received,
@@ -187,7 +187,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "session/session.html", context)
 
 
-def _reasons(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
+def _reasons(request: HttpRequest, known: SessionContext) -> dict[str, Any]:
     """Why there is no reward, or none yet, where that is so."""
     session, settlement, signals = known.session, known.settlement, known.signals
     if reasons.has_no_reward(settlement):
@@ -211,7 +211,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: SessionFacts, cited: list[int]) -> dict[str, Any]:
+def _tabs(request: HttpRequest, known: SessionContext, cited: list[int]) -> dict[str, Any]:
     """The tabs that have something in them, and what one shows: the first, unless another or an event is asked for."""
     session, job = known.session, known.job
     kinds = {row.kind for row in known.received}
