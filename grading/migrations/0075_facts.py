@@ -1,7 +1,6 @@
 """What a session ran with and what happened in it, its project and its task. Older sessions have none of it."""
 
 import django.db.models.deletion
-import grading.models.facts
 from django.conf import settings
 from django.db import migrations, models
 
@@ -19,7 +18,7 @@ class Migration(migrations.Migration):
             name='InstructionKey',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('secret', models.BinaryField(default=grading.models.facts.new_secret)),
+                ('secret', models.BinaryField()),
             ],
         ),
         migrations.CreateModel(

@@ -1,7 +1,5 @@
 """Facts: what a session ran with and what happened in it. They need no grader and never enter a grade."""
 
-import secrets
-
 from django.db import models
 from django.db.models import Q
 
@@ -22,10 +20,6 @@ class FactSource(LabelledEnum):
     CALLER = "caller", "whoever submitted it"
 
 
-def new_secret() -> bytes:
-    return secrets.token_bytes(32)
-
-
 class InstructionKey(models.Model):
     """The site's key for the hashes of instruction files: one row, made at first use.
 
@@ -33,7 +27,7 @@ class InstructionKey(models.Model):
     test whether a session was given a text that they guess.
     """
 
-    secret = models.BinaryField(default=new_secret, editable=False)
+    secret = models.BinaryField(editable=False)
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(pk=1), name="instruction_key_once")]
