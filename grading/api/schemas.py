@@ -284,6 +284,8 @@ def multipart() -> dict[str, Any]:
     metadata["properties"]["outcome"] = {"anyOf": [parts["Outcome"], {"type": "null"}]}
     metadata["properties"]["judge"]["anyOf"] = [parts["JudgeChoice"], {"type": "null"}]
     metadata["properties"]["lessons"]["items"] = parts["SubmittedLesson"]
+    parts["RanWith"]["properties"]["instruction_files"]["items"] = parts["SubmittedInstructions"]
+    metadata["properties"]["ran_with"]["anyOf"] = [parts["RanWith"], {"type": "null"}]
     files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
     schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -30,6 +30,8 @@ VITALS: Final = (
 MAX_NAME, MAX_FILE_NAME, MAX_TEXT, MAX_COUNT = 120, 200, 20_000, 2**31 - 1
 # The version of the facts of a log whose bytes are gone.
 EXPIRED: Final = "expired"
+WORKTREE: Final = re.compile(r"/\.(?:claude/)?worktrees/.*$")
+TEMPORARY: Final = re.compile(r"(?:[A-Za-z]:)?/(?:private/)?(?:tmp|var/tmp|var/folders)/|.*/AppData/Local/Temp/")
 HOME: Final = re.compile(r"^(?:[A-Za-z]:)?/(?:(?:home|Users)/[^/]{1,100}|root)/")
 
 
@@ -54,7 +56,7 @@ def store_log(session: Session, signals: Signals | None, version: str, *, is_own
     row = row or SessionFacts(session=session)
     columns = _vitals(signals, found) if is_own else dict.fromkeys(VITALS)
     _save(row, {"version": version, **_ran_with(_shown_by_log(found), row.stated), **columns})
-    key = project_key(found.repository or found.folder)
+    key = project_key(found.repository or repository_folder(found.folder))
     if key and session.project_id is None:
         session.project = Project.objects.for_key(key)
         session.save(update_fields=["project"])
@@ -177,6 +179,16 @@ def instruction_name(path: str, folder: str) -> str:
     """
     name, root = path.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
     return name.removeprefix(f"{root}/") if root and name.startswith(f"{root}/") else HOME.sub("~/", name)
+
+
+def repository_folder(folder: str) -> str:
+    """The folder of the repository that a session in this folder worked in; "" for a home or a temporary folder.
+
+    >>> repository_folder("/home/ada/engine/.claude/worktrees/quiet-fox"), repository_folder("/tmp/x")
+    ('/home/ada/engine', '')
+    """
+    path = WORKTREE.sub("", folder.replace("\\", "/").rstrip("/"))
+    return "" if HOME.fullmatch(f"{path}/") or TEMPORARY.match(f"{path}/") else path
 
 
 def _vitals(signals: Signals, found: Vitals | None) -> dict[str, Any]:
