@@ -150,9 +150,10 @@ def _clean(values: Mapping[str, Any]) -> dict[str, Any]:
         if values.get(name) is not None:
             names = [_clean_line(each, MAX_NAME) for each in list(values[name])[:MAX_NAMES]]
             clean[name] = [*dict.fromkeys(filter(None, names))]
-    if files := list(values.get("instruction_files") or ())[:MAX_INSTRUCTION_FILES]:
-        key = _instruction_key()
-        clean["instruction_files"] = [_clean_file(file, key) for file in files]
+    files = values.get("instruction_files")
+    if files is not None:
+        key = _instruction_key() if files else b""
+        clean["instruction_files"] = [_clean_file(file, key) for file in list(files)[:MAX_INSTRUCTION_FILES]]
     return clean
 
 
