@@ -175,7 +175,9 @@ def test_hostile_names_are_bounded_and_redacted(site):
 
 def test_a_log_that_is_used_no_more_states_nothing(site):
     """When two sessions turn out to share a nameless log, neither has facts of it."""
-    log = logs.gptme(("system", "You are gptme v0.31.0, an assistant."), ("user", PADDING), ("assistant", "```shell\nls\n```"))
+    log = logs.gptme(
+        ("system", "You are gptme v0.31.0, an assistant."), ("user", PADDING), ("assistant", "```shell\nls\n```")
+    )
     session = site.upload("s-1", log).session
     assert facts(session).harness_version == "0.31.0"
     site.upload("s-2", log)
