@@ -172,12 +172,12 @@ def _clean_line(value: object, limit: int) -> str:
 
 
 def instruction_name(path: str, folder: str) -> str:
-    """The name of an instruction file relative to the session's folder, or to the home folder.
+    """The name of an instruction file relative to the session's repository, or to the home folder.
 
-    >>> instruction_name("/home/ada/engine/docs/AGENTS.md", "/home/ada/engine"), instruction_name("/root/.x/A.md", "/w")
-    ('docs/AGENTS.md', '~/.x/A.md')
+    >>> instruction_name("/w/engine/docs/A.md", "/w/engine/.claude/worktrees/fox"), instruction_name("/root/.x/A.md", "")
+    ('docs/A.md', '~/.x/A.md')
     """
-    name, root = path.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
+    name, root = path.replace("\\", "/"), WORKTREE.sub("", folder.replace("\\", "/").rstrip("/"))
     return name.removeprefix(f"{root}/") if root and name.startswith(f"{root}/") else HOME.sub("~/", name)
 
 
