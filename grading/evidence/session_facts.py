@@ -174,7 +174,7 @@ def _clean_line(value: object, limit: int) -> str:
 def instruction_name(path: str, folder: str) -> str:
     """The name of an instruction file relative to the session's repository, or to the home folder.
 
-    >>> instruction_name("/w/engine/docs/A.md", "/w/engine/.claude/worktrees/fox"), instruction_name("/root/.x/A.md", "")
+    >>> instruction_name("/w/x/docs/A.md", "/w/x/.claude/worktrees/fox"), instruction_name("/root/.x/A.md", "")
     ('docs/A.md', '~/.x/A.md')
     """
     name, root = path.replace("\\", "/"), WORKTREE.sub("", folder.replace("\\", "/").rstrip("/"))
