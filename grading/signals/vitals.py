@@ -40,7 +40,8 @@ MAX_NAME = 120
 MAX_FILES = 200
 MAX_SUITES = 20
 MAX_SEEN = 5_000
-MAX_OUTPUT = 20_000
+MAX_OUTPUT = 10_000
+MAX_PATH = 300
 # A longer pause counts as this long: the machine slept, or something hung.
 MAX_PAUSE_SECONDS = 600.0
 INTERRUPTED = ("[Request interrupted by user", "Interrupted by user")
@@ -224,9 +225,11 @@ class SeenFiles:
             for word in islice(command.argv[1:], MAX_NAMES):
                 if WILDCARDS.search(word) and len(self._patterns) < MAX_NAMES:
                     self._patterns.add(_file_name(word)[:MAX_NAME])
-                for match in islice(PATH_WORD.finditer(word[:MAX_OUTPUT]), MAX_FILES):
+                if " " not in word:
+                    self.add(word)
+                    continue
+                for match in islice(PATH_WORD.finditer(word[:MAX_OUTPUT]), MAX_FILES):  # code, such as a script
                     self.add(match.group())
-                self.add(word[:MAX_OUTPUT])
         if prints_lines:
             for match in islice(PATH_WORD.finditer(output[:MAX_OUTPUT]), MAX_SEEN):
                 self.add(match.group())
@@ -443,7 +446,7 @@ def _suite_name(suite: Suite) -> str:
 
 
 def _file_name(path: str) -> str:
-    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+    return path[-MAX_PATH:].replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def _add_name(names: dict[str, None], name: object) -> None:

@@ -138,6 +138,15 @@ def test_a_name_that_nobody_could_read_is_refused(operator, session, name):
     assert not AuditEvent.objects.filter(kind="project").exists()
 
 
+def test_samples_have_no_project_of_yours(site, operator, session):
+    """The repositories of samples are not listed; those of your own sessions are, in the list of sessions too."""
+    site.upload("s-2", project="sample-project", is_sample=True)
+    html = flat(operator.get("/settings/projects/"))
+    assert "forge.example/ada/engine" in html
+    assert "sample-project" not in html
+    assert 'title="Project forge.example/ada/engine"' in flat(operator.get("/sessions/"))
+
+
 def test_viewers_see_projects_and_change_none(viewer, session):
     """A viewer reads the page, and a form that they send anyway is refused."""
     assert "forge.example/ada/engine" in flat(viewer.get("/settings/projects/?q=engine"))

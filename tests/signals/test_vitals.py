@@ -247,3 +247,11 @@ def test_every_vital_is_defined_once():
     """Each vital has a title and a definition in a sentence."""
     assert len({vital.name for vital in VITALS}) == len(VITALS)
     assert all(vital.title and vital.definition.endswith(".") for vital in VITALS)
+
+
+def test_endless_names_of_files_are_bounded():
+    """A log that names thousands of files, each endless, is read in bounded memory, and its edits count as read."""
+    log = Transcript()
+    for number in range(60):
+        log.run("cat " + " ".join(f"{'x' * 5_000}{number}-{word}" for word in range(100)), "x")
+    assert vitals(log.edit("/w/a.py", "x", "y")).unread_edits == 0

@@ -21,6 +21,7 @@ from grading.models import (
     ImportedFile,
     JudgeAttempt,
     LogImport,
+    Project,
     RecordAnchor,
     Session,
 )
@@ -66,6 +67,7 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
     tables: dict[str, Any] = {
         "agent": Agent.objects.filter(pk=agent.pk),
         "session": sessions,
+        "project": Project.objects.filter(sessions__agent=agent).distinct(),
         "judgeattempt": JudgeAttempt.objects.filter(job__session__agent=agent),
         "selection": Selection.objects.filter(agent=agent.name),
         "assignment": Assignment.objects.filter(agent=agent.name),

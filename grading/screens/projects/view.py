@@ -27,7 +27,10 @@ def show(request: StaffRequest) -> HttpResponse:
         _rename(request, request.POST.get("project", ""), request.POST.get("name", "").strip())
         return redirect("admin:projects")
     text = request.GET.get("q", "").strip()[:MAX_PROJECT_NAME]
-    projects = Project.objects.annotate(count=Count("sessions"), last=Max("sessions__ended_at"))
+    own = Q(sessions__is_sample=False)
+    projects = Project.objects.annotate(
+        count=Count("sessions", filter=own), last=Max("sessions__ended_at", filter=own)
+    ).filter(count__gt=0)
     if text:
         projects = projects.filter(Q(key__icontains=text) | Q(name__icontains=text))
     context = {
