@@ -249,9 +249,9 @@ def test_every_vital_is_defined_once():
     assert all(vital.title and vital.definition.endswith(".") for vital in VITALS)
 
 
-def test_endless_names_of_files_are_bounded():
-    """A log that names thousands of files, each endless, is read in bounded memory, and its edits count as read."""
+def test_thousands_of_file_names_are_bounded():
+    """Of a log that names thousands of files, five thousand are remembered; whatever is edited then counts as read."""
     log = Transcript()
     for number in range(60):
-        log.run("cat " + " ".join(f"{'x' * 5_000}{number}-{word}" for word in range(100)), "x")
+        log.run("cat " + " ".join(f"{'x' * 90}{number}-{word}" for word in range(100)), "x")
     assert vitals(log.edit("/w/a.py", "x", "y")).unread_edits == 0
