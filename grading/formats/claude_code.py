@@ -109,6 +109,7 @@ class ClaudeCode(Parser):
                     "the session id changes: what is above was copied from, or belongs to, another session"
                 )
                 events.append(Boundary(number=self.next_number(), at=at, kind="session_change", detail=session))
+                self._messages.change_session()
             self._session = session
         side = _is_sidechain(record)
         self._sidechain_flags.add(side)

@@ -15,7 +15,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
-from grading import review
+from grading import review, spending
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.judging import enqueuing, recomputing
@@ -84,6 +84,7 @@ def regrade(session: Session) -> Regraded:
         last_entry: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
+        spending.record(locked)
         recomputing.recompute(locked)
         is_enqueued = had_none and locked.outcome not in NO_REWARD and enqueuing.enqueue(locked) is not None
         rewards.settle(locked, renew=True)

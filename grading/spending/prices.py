@@ -1,0 +1,108 @@
+"""What tokens cost: at the prices that providers publish, and at those that people typed.
+
+The published prices come with the package genai-prices. They are those of its release; nothing is fetched.
+"""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Protocol
+
+from genai_prices import Usage, types
+from genai_prices.data_snapshot import DataSnapshot
+
+from grading.evidence.usage import ModelResponse
+from grading.models.sessions import MICRODOLLARS
+from grading.models.spending import PRICE_UNITS
+
+# The release of genai-prices whose prices are used, and its date. `tests/spending/test_prices.py` compares the release
+# with the installed one, so that both change together.
+RELEASE: Final = "0.2.3"
+RELEASE_DATE: Final = dt.date(2026, 11, 13)
+
+
+class PublishedPrices:
+    """The published prices, and the models found in them so far."""
+
+    def __init__(self) -> None:
+        # Imported when prices are first needed: the data takes longer to load than the rest of the package.
+        from genai_prices.data import providers
+
+        self._snapshot = DataSnapshot(providers=providers, from_auto_update=False)
+        self._models: dict[str, tuple[types.Provider, types.ModelInfo] | None] = {}
+
+    def cost(self, response: ModelResponse, model: str, at: dt.datetime) -> Decimal | None:
+        """What a response cost in microdollars, unrounded; None if the model is unknown or its tokens are not."""
+        known = self.find(model)
+        if known is None or not response.is_known:
+            return None
+        provider, info = known
+        # Logs count cached tokens apart; here `input_tokens` includes them.
+        usage = Usage(
+            input_tokens=response.input_tokens + response.cache_read_tokens + response.cache_write_tokens,
+            cache_read_tokens=response.cache_read_tokens,
+            cache_write_tokens=response.cache_write_tokens,
+            cache_write_1h_tokens=response.hour_cache_write_tokens,
+            output_tokens=response.output_tokens,
+        )
+        context = {"speed": response.speed} if response.speed else None
+        price = info.calc_price(usage, provider, genai_request_timestamp=at, price_context=context)
+        return price.total_price * MICRODOLLARS
+
+    def find(self, model: str) -> tuple[types.Provider, types.ModelInfo] | None:
+        """The model and its provider. `model` is as a log names it: `claude-opus-4-6`, `openai/gpt-5.5`, or an id of
+        Bedrock such as `us.anthropic.claude-opus-4-6-v1:0`.
+        """
+        if model not in self._models:
+            provider, _, name = model.partition("/")
+            by_prefix = self._look_up(name, provider) if name else None
+            self._models[model] = by_prefix or self._look_up(model, None) or self._look_up(model, "aws")
+        return self._models[model]
+
+    def _look_up(self, model: str, provider: str | None) -> tuple[types.Provider, types.ModelInfo] | None:
+        try:
+            return self._snapshot.find_provider_model(model, None, provider, None)
+        except LookupError:
+            return None
+
+
+class Price(Protocol):
+    """A typed price: the columns of a `ModelPrice`."""
+
+    model: str
+    valid_from: dt.date
+    input_price: int
+    cached_price: int
+    cache_write_price: int
+    output_price: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Counts of tokens, which do not overlap."""
+
+    input_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.cached_tokens + self.cache_write_tokens + self.output_tokens
+
+    def cost_at(self, price: Price) -> int:
+        """What they cost at a typed price in microdollars, rounded half up. `repricing` has the same formula as SQL."""
+        units = (
+            self.input_tokens * price.input_price
+            + self.cached_tokens * price.cached_price
+            + self.cache_write_tokens * price.cache_write_price
+            + self.output_tokens * price.output_price
+        )
+        return (units + PRICE_UNITS // 2) // PRICE_UNITS
+
+
+def price_on(prices: Iterable[Price], model: str, day: dt.date) -> Price | None:
+    """The typed price of a model on a day: the latest that is valid by then, or None."""
+    valid = [price for price in prices if price.model == model and price.valid_from <= day]
+    return max(valid, key=lambda price: price.valid_from, default=None)

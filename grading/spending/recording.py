@@ -1,0 +1,189 @@
+"""Adds up what a session used and what it cost, and stores both.
+
+own logs and subagents' ─► each response once ─► without messages that other sessions own ─► rows by model and day
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+
+from django.utils import timezone
+
+from grading.evidence import ownership, store
+from grading.evidence.material import graded_logs
+from grading.evidence.usage import ModelResponse, load_usage
+from grading.models import ModelPrice, Session, SessionUsage
+from grading.models.sessions import MICRODOLLARS
+from grading.models.spending import MAX_ROW_TOKENS, CostBasis
+from grading.plain import plain_text
+from grading.spending import messages
+from grading.spending.prices import Price, PublishedPrices, Tokens, price_on
+from grading.vocabulary import CostUnknown
+
+# Rows of a session; further days are added to its last one.
+MAX_ROWS = 1_000
+TOKEN_COLUMNS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResponses:
+    """The responses in a session's logs. `problem` says why they do not show what it used, or is None."""
+
+    responses: Sequence[ModelResponse] = ()
+    problem: CostUnknown | None = None
+
+
+def record(session: Session) -> None:
+    """Store what a session used and cost, also of the sessions that lose or regain messages by it.
+
+    Runs in the caller's transaction, after `ownership.lock`, once `ownership.update` has decided which logs count.
+    """
+    loaded = load_responses(session)
+    claimed = [each.message for each in loaded.responses if each.message is not None]
+    others = messages.update_claims(session, claimed)
+    _store(session, loaded)
+    refresh(others)
+
+
+def refresh(sessions: Iterable[int]) -> None:
+    """Store again what these sessions (by key) used and cost, after the owner of messages in their logs changed."""
+    for session in Session.objects.filter(pk__in=list(sessions)).with_people().prefetch_related("evidence"):
+        _store(session, load_responses(session))
+
+
+def load_responses(session: Session) -> SessionResponses:
+    """The responses in the logs of a session and its subagents, each once, without those in records that other sessions
+    own. None for a subagent's session: those of its root include them.
+    """
+    log = store.log_of(session)
+    if log is not None and log.part_of_id is not None:
+        return SessionResponses(problem=CostUnknown.ELSEWHERE)
+    rows = graded_logs(session)
+    if not rows:
+        return SessionResponses(problem=CostUnknown.NO_LOG)
+    foreign_records = ownership.foreign_records(session)
+    by_message: dict[int, ModelResponse] = {}
+    others: list[ModelResponse] = []
+    records_of_earlier_logs: set[int] = set()
+    has_foreign = False
+    for row in rows:
+        try:
+            usage = load_usage(row)
+        except store.Damaged:
+            return SessionResponses(problem=CostUnknown.NO_LOG)
+        if not usage.is_whole:
+            return SessionResponses(problem=CostUnknown.NO_TOKENS)
+        for response in usage.responses:
+            if response.record in foreign_records:
+                has_foreign = True
+            elif response.message is not None:
+                earlier = by_message.get(response.message)
+                # A log that was copied while the response was streamed has fewer of its tokens.
+                if earlier is None or response.output_tokens > earlier.output_tokens:
+                    by_message[response.message] = response
+            elif response.record not in records_of_earlier_logs:
+                others.append(response)
+        records_of_earlier_logs |= {each.record for each in usage.responses if each.record is not None}
+    responses = [*by_message.values(), *others]
+    if not responses:
+        return SessionResponses(problem=CostUnknown.ELSEWHERE if has_foreign else CostUnknown.NO_TOKENS)
+    return SessionResponses(responses=responses)
+
+
+def _store(session: Session, loaded: SessionResponses) -> None:
+    """Replace the session's usage rows by those of the loaded responses that it owns, and update its cost columns."""
+    problem = loaded.problem
+    foreign = messages.foreign_messages(session)
+    own = [each for each in loaded.responses if each.message is None or each.message not in foreign]
+    if loaded.responses and not own:
+        problem = CostUnknown.ELSEWHERE
+    rows = usage_rows(session, own)
+    priced = [row.cost_micro for row in rows if row.cost_micro is not None]
+    if len(priced) < len(rows):
+        problem = CostUnknown.NO_PRICE if all(row.input_tokens is not None for row in rows) else CostUnknown.NO_TOKENS
+    if problem not in {None, CostUnknown.ELSEWHERE} and session.cost_usd is not None:
+        reported = round(session.cost_usd * MICRODOLLARS)
+        rows.append(
+            SessionUsage(
+                session=session,
+                model=session.model,
+                day=timezone.localdate(session.ended_at),
+                basis=CostBasis.REPORTED,
+                list_cost_micro=reported,
+                cost_micro=max(0, reported - sum(priced)),
+            )
+        )
+        problem = None
+    columns = [name for name in _COMPARED if name != "session"]
+    before = {tuple(row) for row in session.usage.values_list(*columns)}
+    if before != {tuple(getattr(row, name) for name in columns) for row in rows}:
+        session.usage.all().delete()
+        SessionUsage.objects.bulk_create(rows)
+    session.tokens = _total_tokens(rows)
+    session.cost_micro = None if problem else sum(row.cost_micro or 0 for row in rows)
+    session.cost_unknown = problem or ""
+    Session.objects.filter(pk=session.pk).update(
+        tokens=session.tokens, cost_micro=session.cost_micro, cost_unknown=session.cost_unknown
+    )
+
+
+_COMPARED = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
+
+
+def _total_tokens(rows: Iterable[SessionUsage]) -> int | None:
+    """All tokens of the session, None if there are none or those of some row are unknown."""
+    counts = [getattr(row, name) for row in rows if row.basis == CostBasis.TOKENS for name in TOKEN_COLUMNS]
+    return None if not counts or None in counts else sum(counts)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The responses of one model on one day. `list_cost` is None once one of them has no published price."""
+
+    responses: list[ModelResponse] = field(default_factory=list)
+    list_cost: Decimal | None = Decimal(0)
+
+
+def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[SessionUsage]:
+    """Unsaved usage rows of these responses, by model and day.
+
+    A response without a model counts as the session's, and one without a plausible time as made when the session ended.
+    """
+    published, groups = PublishedPrices(), defaultdict[tuple[str, dt.date], _Group](_Group)
+    earliest = session.started_at or session.ended_at
+    for response in responses:
+        model = plain_text(response.model or session.model)
+        at = session.ended_at
+        if response.at is not None and earliest.timestamp() <= response.at <= session.ended_at.timestamp():
+            at = dt.datetime.fromtimestamp(response.at, dt.UTC)
+        day = timezone.localdate(at)
+        if (model, day) not in groups and len(groups) >= MAX_ROWS:
+            day = timezone.localdate(session.ended_at)
+        group = groups[model, day]
+        group.responses.append(response)
+        cost = published.cost(response, model, at)
+        group.list_cost = None if cost is None or group.list_cost is None else group.list_cost + cost
+    typed = list(ModelPrice.objects.filter(model__in={model for model, _day in groups}))
+    return [_row(session, model, day, group, typed) for (model, day), group in sorted(groups.items())]
+
+
+def _row(session: Session, model: str, day: dt.date, group: _Group, typed: Iterable[Price]) -> SessionUsage:
+    row = SessionUsage(session=session, model=model, day=day)
+    tokens = Tokens(
+        input_tokens=sum(each.input_tokens for each in group.responses),
+        cached_tokens=sum(each.cache_read_tokens for each in group.responses),
+        cache_write_tokens=sum(each.cache_write_tokens for each in group.responses),
+        output_tokens=sum(each.output_tokens for each in group.responses),
+    )
+    is_known = all(each.is_known for each in group.responses)
+    if not is_known or max(getattr(tokens, name) for name in TOKEN_COLUMNS) > MAX_ROW_TOKENS:
+        return row
+    for name in TOKEN_COLUMNS:
+        setattr(row, name, getattr(tokens, name))
+    if group.list_cost is not None:
+        row.list_cost_micro = int(group.list_cost.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    price = price_on(typed, model, day)
+    row.cost_micro = row.list_cost_micro if price is None else tokens.cost_at(price)
+    return row
