@@ -24,6 +24,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('pk', models.CompositePrimaryKey('message', 'session_id', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('message', models.BigIntegerField()),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='message_claims', to='grading.session')),
             ],
         ),
         migrations.CreateModel(
@@ -97,11 +98,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='session',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('cost_micro__isnull', False), ('cost_unknown', '')), models.Q(('cost_micro', None), ('cost_unknown__in', ['not_read', 'no_log', 'no_tokens', 'no_price', 'elsewhere'])), _connector='OR'), name='session_cost_or_reason'),
-        ),
-        migrations.AddField(
-            model_name='messageclaim',
-            name='session',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='message_claims', to='grading.session'),
         ),
         migrations.AddField(
             model_name='modelprice',

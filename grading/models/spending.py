@@ -1,17 +1,21 @@
 """What sessions used of models and what that cost, and the prices that people typed."""
 
+from decimal import Decimal
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of, redacted_char
-from grading.models.sessions import Session
+from grading.models.sessions import MICRODOLLARS, Session
 from grading.vocabulary import LabelledEnum
 
 # A price column has ten-thousandths of a dollar for a million tokens.
 PRICE_UNITS = 10_000
 MAX_PRICE = 1_000 * PRICE_UNITS
+PRICE_COLUMNS = ("input_price", "cached_price", "cache_write_price", "output_price")
+TOKEN_COLUMNS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
 # The most tokens of a kind in a row. With the highest price, a row's cost fits into 64 bits.
 MAX_ROW_TOKENS = 10**11
 
@@ -69,6 +73,20 @@ class SessionUsage(models.Model):
     def __str__(self) -> str:
         return f"{self.model or 'an unnamed model'} on {self.day} in {self.session}"
 
+    @classmethod
+    def reported(cls, session: Session, priced: int) -> "SessionUsage":
+        """The unsaved row of the cost that was reported for a session, of which its rows explain `priced`."""
+        assert session.cost_usd is not None  # noqa: S101 - the caller has checked it
+        whole = round(session.cost_usd * MICRODOLLARS)
+        return cls(
+            session=session,
+            model=session.model,
+            day=timezone.localdate(session.ended_at),
+            basis=CostBasis.REPORTED,
+            list_cost_micro=whole,
+            cost_micro=max(0, whole - priced),
+        )
+
 
 class MessageClaim(models.Model):
     """A session whose logs contain the message of a model. One of the sessions with a message owns it
@@ -117,3 +135,9 @@ class ModelPrice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} from {self.valid_from}"
+
+    def describe(self) -> str:
+        """The prices as text: "$3 input, $0.3 cached input, $3.75 cache writes, $15 output"."""
+        names = ("input", "cached input", "cache writes", "output")
+        prices = [Decimal(getattr(self, column)) / PRICE_UNITS for column in PRICE_COLUMNS]
+        return ", ".join(f"${price.normalize():f} {name}" for price, name in zip(prices, names, strict=True))

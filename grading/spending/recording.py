@@ -15,8 +15,7 @@ from grading.evidence import ownership, store
 from grading.evidence.material import graded_logs
 from grading.evidence.usage import ModelResponse, load_usage
 from grading.models import ModelPrice, Session, SessionUsage
-from grading.models.sessions import MICRODOLLARS
-from grading.models.spending import MAX_ROW_TOKENS, CostBasis
+from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, CostBasis
 from grading.plain import plain_text
 from grading.spending import messages
 from grading.spending.prices import Price, PublishedPrices, Tokens, price_on
@@ -24,7 +23,6 @@ from grading.vocabulary import CostUnknown
 
 # Rows of a session; further days are added to its last one.
 MAX_ROWS = 1_000
-TOKEN_COLUMNS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +102,7 @@ def _store(session: Session, loaded: SessionResponses) -> None:
     if len(priced) < len(rows):
         problem = CostUnknown.NO_PRICE if all(row.input_tokens is not None for row in rows) else CostUnknown.NO_TOKENS
     if problem not in {None, CostUnknown.ELSEWHERE} and session.cost_usd is not None:
-        reported = round(session.cost_usd * MICRODOLLARS)
-        rows.append(
-            SessionUsage(
-                session=session,
-                model=session.model,
-                day=timezone.localdate(session.ended_at),
-                basis=CostBasis.REPORTED,
-                list_cost_micro=reported,
-                cost_micro=max(0, reported - sum(priced)),
-            )
-        )
+        rows.append(SessionUsage.reported(session, sum(priced)))
         problem = None
     columns = [name for name in _COMPARED if name != "session"]
     before = {tuple(row) for row in session.usage.values_list(*columns)}
