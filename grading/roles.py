@@ -57,6 +57,7 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
         ("grading", "view_auditevent"),
         ("grading", "view_logimport"),
         ("grading", "change_quota"),
+        ("grading", "change_project"),
         ("grading", "change_reviewitem"),
         ("grading", "delete_session"),
         ("grading", "delete_artifactrule"),

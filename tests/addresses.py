@@ -322,6 +322,12 @@ SCREENS: dict[str, Address] = {
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
     "admin:words": Address(opens=VIEWER),
     "admin:settings": Address(opens=VIEWER),
+    "admin:projects": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {"project": str(world["session"].project_id), "name": "engine"},
+        queries=("", "?q=no-such-project"),
+    ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),
     "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),

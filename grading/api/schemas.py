@@ -141,8 +141,43 @@ class CategoryGivenOut(Schema):
     inferred: bool
 
 
+class FactsOut(Schema):
+    """What a session ran with, and its vitals (their definitions are on the page of each session). Null is unknown.
+
+    `sources` names where each value that it ran with comes from: log, hook or caller. `model_calls` are the responses
+    by model, null for a model that the log names without its responses. `instruction_files` have a name, a length in
+    bytes and a keyed hash, which is the same for the same text on this site.
+    """
+
+    harness_version: str
+    model_calls: dict[str, int | None]
+    reasoning_effort: str
+    permission_mode: str
+    mcp_servers: list[str] | None
+    skills: list[str] | None
+    subagents: list[str] | None
+    instruction_files: list[dict[str, Any]] | None
+    sources: dict[str, str]
+    minutes: float | None
+    active_minutes: float | None
+    user_turns: int | None
+    interruptions: int | None
+    refusals: int | None
+    tool_calls: int | None
+    known_calls: int | None
+    failed_calls: int | None
+    failed_share: float | None
+    reads_before_edit: int | None
+    unread_edits: int | None
+    test_runs: int | None
+    suites: list[dict[str, str]] | None
+    retries: int | None
+    compactions: int | None
+    claimed_without_green: bool | None
+
+
 class SessionOut(Schema):
-    """A session with its grades. `chain` explains the reward source by source."""
+    """A session with its grades. `chain` explains the reward source by source. `facts` is null if nothing was read."""
 
     id: int
     session_id: str
@@ -156,6 +191,9 @@ class SessionOut(Schema):
     outcome: str
     outcome_reason: str
     history: str
+    project: str | None
+    task: str
+    facts: FactsOut | None
     reward: ReadReward
     chain: list[dict[str, Any]]
     grades: list[GradeOut]
@@ -284,6 +322,8 @@ def multipart() -> dict[str, Any]:
     metadata["properties"]["outcome"] = {"anyOf": [parts["Outcome"], {"type": "null"}]}
     metadata["properties"]["judge"]["anyOf"] = [parts["JudgeChoice"], {"type": "null"}]
     metadata["properties"]["lessons"]["items"] = parts["SubmittedLesson"]
+    parts["RanWith"]["properties"]["instruction_files"]["items"] = parts["SubmittedInstructions"]
+    metadata["properties"]["ran_with"]["anyOf"] = [parts["RanWith"], {"type": "null"}]
     files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
     schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

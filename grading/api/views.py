@@ -164,6 +164,9 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         "category_given": provenance
         and {"by": provenance.origin, "why": provenance.why, "inferred": provenance.is_inferred},
         "harness": row.harness and row.harness.name,
+        "project": row.project and row.project.name,
+        "task": row.task,
+        "facts": getattr(row, "facts", None),
         "started_at": row.started_at,
         "ended_at": row.ended_at,
         "reward": reward and _with_calibration(reward, REWARD, calibrated),

@@ -29,7 +29,6 @@ from grading.plain import plain_row, plain_text
 from grading.redaction import redact
 from grading.signals import Signals, patch
 from grading.signals.patch import Patch
-from grading.signals.remotes import project_key
 from grading.signals.traits import Traits, TraitsReader
 from grading.vocabulary import Reason
 from grading.witness import Witness
@@ -64,9 +63,8 @@ class SessionClaim:
 class EvidenceReading:
     """What was read from a file. `problem` says why it must not be used for grading, and `detail` describes it.
 
-    For a transcript: `title` is the log's own title or else the beginning of the task; `project` is the key of the
-    repository that it names, or else of its folder; the cost is in dollars; the times are those of its first and last
-    event, or None if they are implausible.
+    For a transcript: `title` is the log's own title or else the beginning of the task; the cost is in dollars; the
+    times are those of its first and last event, or None if they are implausible.
     """
 
     format: str = ""
@@ -74,7 +72,6 @@ class EvidenceReading:
     report: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     title: str = ""
-    project: str = ""
     cost_usd: float | None = None
     started_at: dt.datetime | None = None
     ended_at: dt.datetime | None = None
@@ -148,7 +145,6 @@ def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceRead
     """The reading of a parsed log as evidence of the claimed session. Stores the log's records and usage."""
     header, report = log.header, log.report
     problem, detail = _find_fault(row, claim, header, report)
-    project = project_key(header.repository or header.cwd or "")
     # A repository's URL may contain a key. Category rules use its name, which the traits have.
     header = replace(header, repository=None)
     logs.save_records(row, log.records)
@@ -170,7 +166,6 @@ def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceRead
         signals=log.signals,
         traits=log.traits,
         problem=problem,
-        project=project,
         **plain_row(
             MAX_LENGTHS,
             report=summary,

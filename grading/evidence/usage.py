@@ -117,8 +117,8 @@ def _message_key(event: Usage) -> int | None:
 def load_usage(row: Evidence) -> LogUsage:
     """The usage in a log, as stored, or else from its bytes, after which it is stored. None in one of no known format.
 
-    If retention deleted the bytes, it is what an older version of the code stored, if any. Raises Damaged if the bytes
-    are missing.
+    If retention deleted the bytes, it is what an older version of the code stored. Raises Gone if none did, and Damaged
+    if the bytes are missing.
     """
     stored = store.derived(row, _stored_name())
     if stored is not None:
@@ -130,7 +130,9 @@ def load_usage(row: Evidence) -> LogUsage:
                 pass
     except store.Gone:
         stored = store.derived_before(row, "usage-")
-        return LogUsage() if stored is None else _deserialize(stored)
+        if stored is None:
+            raise
+        return _deserialize(stored)
     except (formats.UnknownFormat, formats.EmptyTranscript):
         return LogUsage()
     save_usage(row, collector.usage())

@@ -94,6 +94,7 @@ class ClaudeCode(Parser):
             if name not in self._metadata and (first_value := text_or_none(value)):
                 self._metadata[name] = first_value
         if kind not in ("user", "assistant", "attachment"):
+            self._note_settings(record, kind)
             events = self._other_events(record, kind, at)
             if events is None:
                 self.note_unknown(kind)
@@ -110,7 +111,9 @@ class ClaudeCode(Parser):
                 )
                 events.append(Boundary(number=self.next_number(), at=at, kind="session_change", detail=session))
                 self._messages.change_session()
+                self.forget_settings()
             self._session = session
+        self._note_settings(record, kind)
         side = _is_sidechain(record)
         self._sidechain_flags.add(side)
         if kind == "user":
@@ -120,6 +123,20 @@ class ClaudeCode(Parser):
         else:
             events += self._messages.attachment(record, at, side=side)
         return events
+
+    def _note_settings(self, record: Record, kind: str) -> None:
+        """Note what a record of this kind shows of the session's settings, its instructions and its skills."""
+        self.note_setting("harness_version", record.get("version") or record.get("claude_code_version"))
+        self.note_setting("folder", record.get("cwd"))
+        self.note_setting("permission_mode", record.get("permissionMode"))
+        if kind == "assistant":
+            self.note_setting("reasoning_effort", record.get("effort"))
+            self.note_setting("skill", record.get("attributionSkill"))
+        attachment = mapping(record.get("attachment"))
+        if attachment.get("type") == "nested_memory":
+            file = mapping(attachment.get("content"))
+            path = text(attachment.get("displayPath")) or text(attachment.get("path"))
+            self.note_instructions(path, text(file.get("rawContent")) or text(file.get("content")))
 
     def finish(self) -> list[Event]:
         return list(self._messages.drain())
@@ -198,6 +215,7 @@ class ClaudeCode(Parser):
             yield ApiError(number=self.next_number(), at=at, sidechain=side, reason=reason, text=message)
         elif subtype == "init":
             self._metadata.setdefault("model", text(record.get("model")))
+            self.note_setting("model", record.get("model"))
         elif subtype == "local_command":
             yield from self._messages.text_messages(text(record.get("content")), at, injected=True)
         elif subtype not in SILENT_SUBTYPES:

@@ -48,6 +48,12 @@ METADATA_TYPES: Final = word_set("inter_agent_communication_metadata world_state
 RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 MIN_RANDOM_LENGTH: Final = 100
 """Encrypted reasoning longer than this is unique."""
+# The message with the instructions of all AGENTS.md files, or of one folder's.
+INSTRUCTIONS: Final = re.compile(
+    r"\s{0,20}(?:# AGENTS\.md instructions[^\n]{0,1000}\s{1,20}<INSTRUCTIONS>|<user_instructions>)\n?"
+    r"(?P<text>.*?)\n?</(?:INSTRUCTIONS|user_instructions)>",
+    re.DOTALL,
+)
 # Fields that a fork rewrites.
 REWRITTEN_FIELDS: Final = word_set(
     "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp "
@@ -174,6 +180,8 @@ class Codex(Parser):
             self.note_time(at)
         if kind == "turn_context":
             self._current_model = text(payload.get("model")) or self._current_model
+            if not self._in_copied_history:
+                self._note_turn(payload)
             return []
         if not self._in_copied_history:
             return self._content_events(kind, payload, at)
@@ -182,6 +190,17 @@ class Codex(Parser):
         if payload.get("type") == "token_count":
             self._add_total(mapping(payload.get("info")))
         return []
+
+    def _note_turn(self, turn: Record) -> None:
+        """Note the settings of a turn, and the instructions that it begins with."""
+        in_mode = mapping(mapping(turn.get("collaboration_mode")).get("settings"))
+        sandbox = turn.get("sandbox_policy")
+        sandbox_type = text(sandbox) or text(mapping(sandbox).get("type")) or text(mapping(sandbox).get("mode"))
+        self.note_setting("model", turn.get("model"))
+        self.note_setting("reasoning_effort", turn.get("effort") or in_mode.get("reasoning_effort"))
+        self.note_setting("permission_mode", ", ".join(filter(None, [text(turn.get("approval_policy")), sandbox_type])))
+        if instructions := text(turn.get("user_instructions")):
+            self.note_instructions("AGENTS.md", instructions)
 
     def _content_events(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         """Events of a record by its kind: none if it has nothing to show, None if the kind is unknown."""
@@ -206,6 +225,11 @@ class Codex(Parser):
             self._session_id = session_id
             self._meta = {key: meta[key] for key in SESSION_FIELDS if meta.get(key)}
             self.note_time(parse_time(meta.get("timestamp")) or at)
+            self.note_setting("harness_version", meta.get("cli_version"))
+            self.note_setting("folder", meta.get("cwd"))
+            self.note_setting("repository", mapping(meta.get("git")).get("repository_url"))
+            if instructions := text(meta.get("instructions")):
+                self.note_instructions("AGENTS.md", instructions)
         elif session_id != self._session_id and "forked_from_id" in self._meta:
             self._in_copied_history = True
         else:
@@ -227,6 +251,8 @@ class Codex(Parser):
                 if role == "assistant":
                     events += self._messages(Role.ASSISTANT, [content], at)
                     continue
+                if role == "user" and (match := INSTRUCTIONS.match(content)):
+                    self.note_instructions("AGENTS.md", match["text"])
                 for part_role, part_text in split_by_role(content, injected=role != "user"):
                     events += self._messages(part_role, [part_text], at)
             return events
@@ -268,6 +294,8 @@ class Codex(Parser):
             self._title = text_or_none(event.get("thread_name")) or self._title
             return []
         if kind in SILENT_EVENTS:
+            if kind == "turn_aborted" and event.get("reason") in (None, "interrupted"):
+                self.note_interruption()
             self._calls.note_end(event, kind)
             return []
         self.note_unknown(f"event_msg/{kind}")

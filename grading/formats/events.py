@@ -126,6 +126,37 @@ class Boundary(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Background(Event):
+    """Something that the harness recorded beside the conversation. It is neither shown nor cited: its number is that of
+    the event before it, and it has no record.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Background):
+    """A setting that is in force from here on: harness_version, model, reasoning_effort, permission_mode, repository
+    (the URL of the remote), folder (where the session works), or skill (one that is in use).
+    """
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedInstructions(Background):
+    """A file of instructions that the harness gave to the model. `size` is in bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption(Background):
+    """A person stopped the agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptHeader:
     """A transcript's metadata. A field is None if the format doesn't record it.
 

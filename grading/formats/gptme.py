@@ -190,6 +190,7 @@ class Gptme(Parser):
         if call_id is None and not names_tool and (is_hidden or looks_injected):
             if match := VERSION.match(content):
                 self._version = match[1]
+                self.note_setting("harness_version", match[1])
             if content.strip():
                 yield Message(number=self.next_number(), at=at, role=Role.SCAFFOLD, text=content)
             return

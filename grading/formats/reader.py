@@ -12,11 +12,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from hashlib import blake2b
-from itertools import chain, count
+from hashlib import blake2b, sha256
+from itertools import chain
 from typing import Any, BinaryIO, ClassVar, Final
 
-from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
+from grading.formats.events import (
+    Background,
+    Event,
+    Interruption,
+    LoadedInstructions,
+    ParseReport,
+    Setting,
+    TranscriptHeader,
+    Usage,
+)
 from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, read_objects
 from grading.formats.usage import ReportedTokens
 
@@ -40,7 +49,10 @@ class Parser(ABC):
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
-        self._numbers = count(1)
+        self._last_number = 0
+        self._background: list[Background] = []
+        """What the records so far show beside the conversation, not yet taken by the reader."""
+        self._settings: dict[str, str] = {}
         self._models: Counter[str] = Counter()
         self.started_at: datetime | None = None
         self.ended_at: datetime | None = None
@@ -74,7 +86,33 @@ class Parser(ABC):
         return self.identity(record)
 
     def next_number(self) -> int:
-        return next(self._numbers)
+        self._last_number += 1
+        return self._last_number
+
+    def note_setting(self, name: str, value: object) -> None:
+        """Note a setting that is in force from here on, if the value is text and differs from the one before."""
+        if isinstance(value, str) and value and self._settings.get(name) != value:
+            self._settings[name] = value
+            self._background.append(Setting(number=0, name=name, value=value))
+
+    def forget_settings(self) -> None:
+        """Note all settings again from here on, because another session begins."""
+        self._settings.clear()
+
+    def note_instructions(self, name: str, content: str) -> None:
+        """Note a file of instructions that the model was given."""
+        data = content.encode(errors="surrogatepass")
+        digest = sha256(data).hexdigest()
+        self._background.append(LoadedInstructions(number=0, name=name, size=len(data), sha256=digest))
+
+    def note_interruption(self) -> None:
+        """Note that a person stopped the agent."""
+        self._background.append(Interruption(number=0))
+
+    def take_background(self) -> list[Background]:
+        """What was noted since the last time. It comes after the events of its record, so it has the last number."""
+        background, self._background = self._background, []
+        return [replace(event, number=self._last_number) for event in background]
 
     def note_time(self, at: datetime | None) -> datetime | None:
         """Extend `started_at` to `ended_at` so that it includes a time; returns that time."""
@@ -87,6 +125,7 @@ class Parser(ABC):
         """Count a response of a model; the property `model` is the one with the most."""
         if model and (model in self._models or len(self._models) < MAX_MODELS):
             self._models[model] += 1
+            self.note_setting("model", model)
 
     @property
     def model(self) -> str | None:
@@ -198,13 +237,16 @@ class TranscriptReader:
             record_id = self._parser.shared_identity(record)
             self._parser.record_id = record_id
             events = self._parser.feed(record)
+            background = self._parser.take_background()
             if events is None:
+                batch += background
                 self._recent_lines.discard(digest)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
             if record_id and len(self._records) < MAX_RECORD_IDS:
                 self._records[record_id] = None
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
+            batch += background
             if len(batch) >= BATCH_SIZE:
                 yield batch
                 batch = []

@@ -2,7 +2,7 @@
 
 Anybody may set a field until the session's description is final, and a person or runner at any time. What the graded
 agent submits later becomes a proposal if it would change anything (`first_word`). A log's harness and model replace
-submitted ones; its title, times, cost and project count only if none were submitted.
+submitted ones; its title, times and cost, and the project that it shows, count only if none were submitted.
 """
 
 import datetime as dt
@@ -155,7 +155,7 @@ def apply(
     _set_dates(session, metadata, log, is_trusted=is_trusted)
     if metadata.exit_code is not None and takes_exit_code(session, witness):
         session.exit_code, session.exit_witness = metadata.exit_code, witness
-    if session.project is None and (key := project_key(metadata.project or log.project)):
+    if session.project is None and (key := project_key(metadata.project)):
         session.project = Project.objects.for_key(key)
     session.task = session.task or metadata.task
     cost = log.cost_usd if metadata.cost_usd is None else metadata.cost_usd

@@ -134,7 +134,8 @@ def split_later(
     if not witness.binds or not is_final(session, now):
         return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
-    withheld: set[str] = set()
+    # Nothing depends on what it ran with, so a later statement is no proposal. It counts for a session that went on.
+    withheld: set[str] = set() if log_grows else {"ran_with"}
     for proposed_field in dict.fromkeys(each.proposal for each in FIELDS):
         submitted = fields.submitted_names(metadata, proposed_field)
         are_dates = proposed_field is ProposedField.DATES

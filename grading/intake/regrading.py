@@ -21,7 +21,7 @@ from grading.intake.assessment import assess
 from grading.judging import enqueuing, recomputing
 from grading.models import Session, Settlement
 from grading.reward import rewards, sources
-from grading.vocabulary import NO_REWARD, Source
+from grading.vocabulary import NO_REWARD, CostUnknown, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,9 @@ class RewardSnapshot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regraded:
     """One regraded session: its reward before and after, the ledger rows that changed by bandit, and whether it was
-    enqueued for the judge. Has the session's name and not its row: those of a whole site are in memory at once.
+    enqueued for the judge. `needs_facts`: its log was not read for facts before.
+
+    Has the session's name and not its row: those of a whole site are in memory at once.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Regraded:
     after: RewardSnapshot
     ledger_rows: Mapping[str, tuple[RewardRow, ...]]
     is_enqueued: bool
+    needs_facts: bool
 
     @property
     def changed(self) -> bool:
@@ -62,18 +65,19 @@ class Regraded:
 def preview(session: Session) -> Regraded:
     """What `regrade` would do: does it and rolls it back."""
     with transaction.atomic():
-        done = regrade(session)
+        done = regrade(session, with_facts=False)
         transaction.set_rollback(True)
     return done
 
 
-def regrade(session: Session) -> Regraded:
+def regrade(session: Session, *, with_facts: bool = True) -> Regraded:
     """Grade the session by every source, conclude its outcome and settle it again, in one transaction. Doing it twice
     changes nothing more.
 
     A verdict's score is computed again from the judge's dimensions. A ledger entry of an earlier version, whose key
     says less than today's, is replaced by one with the full key. The session is enqueued for the judge if it had an
     outcome without a reward and now has another, or if the new grades contest its verdict. Other verdicts stay.
+    `with_facts`: also read its log for facts, if that was not done yet, and add up its tokens and cost.
     """
     with transaction.atomic():
         ownership.lock()
@@ -84,7 +88,11 @@ def regrade(session: Session) -> Regraded:
         last_entry: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
-        spending.record(locked)
+        needs_facts = sources.are_facts_missing(locked) or locked.cost_unknown == CostUnknown.NOT_READ
+        if with_facts:
+            spending.record(locked)
+            if sources.are_facts_missing(locked):
+                sources.read_facts(locked)
         recomputing.recompute(locked)
         is_enqueued = had_none and locked.outcome not in NO_REWARD and enqueuing.enqueue(locked) is not None
         rewards.settle(locked, renew=True)
@@ -101,7 +109,29 @@ def regrade(session: Session) -> Regraded:
             rows_by_bandit.setdefault(entry.bandit.name, []).append(row_of_entry(entry, sign=sign))
         ledger_rows = {bandit: tuple(rows) for bandit, rows in rows_by_bandit.items()}
         after = standing(rewards.live(locked), locked)
-        return Regraded(name=str(locked), before=before, after=after, ledger_rows=ledger_rows, is_enqueued=is_enqueued)
+        return Regraded(
+            name=str(locked),
+            before=before,
+            after=after,
+            ledger_rows=ledger_rows,
+            is_enqueued=is_enqueued,
+            needs_facts=needs_facts,
+        )
+
+
+def read_expired(session: Session, *, is_preview: bool = False) -> bool:
+    """Store the facts and the cost of a session whose log is gone, as far as what was stored of it shows them. Returns
+    whether they were missing.
+    """
+    with transaction.atomic():
+        locked = next(iter(ownership.lock_sessions({session.pk})), None)
+        was_not_read = locked is not None and locked.cost_unknown == CostUnknown.NOT_READ
+        if locked is None or not (was_not_read or sources.are_facts_missing(locked)):
+            return False
+        if not is_preview:
+            spending.record(locked)
+            sources.read_facts(locked)
+    return True
 
 
 def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:

@@ -22,7 +22,8 @@ from grading import formats
 from grading.evidence.receiving import plausible
 from grading.formats.values import MAX_USD
 from grading.models import Session, Settlement
-from grading.plain import UNSTORABLE
+from grading.models.facts import MAX_INSTRUCTION_FILES, MAX_NAMES
+from grading.plain import UNSTORABLE, plain_text
 from grading.signals.links import pull_request
 from grading.vocabulary import JudgeChoice, Outcome, Reason
 
@@ -57,6 +58,35 @@ class SubmittedLesson(Strict):
     )
 
 
+class SubmittedInstructions(Strict):
+    """A file of instructions that the agent was given."""
+
+    name: Line = Field(min_length=1, max_length=200, description="Relative to the repository or to ~.")
+    bytes: int = Field(ge=0, lt=2**31)
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$", to_lower=True)] = Field(
+        description="Of its bytes. Only a keyed hash of it is stored."
+    )
+    text: Annotated[str, AfterValidator(plain_text)] = Field(
+        default="", max_length=20_000, description="Stored if sent: send it only if people on the site may read it."
+    )
+
+
+Names = Annotated[tuple[Annotated[Line, Field(min_length=1, max_length=120)], ...], Field(max_length=MAX_NAMES)]
+
+
+class RanWith(Strict):
+    """What a session ran with. What its log shows takes precedence, then what a hook sent, then what a caller sent."""
+
+    source: Literal["hook", "caller"] = "caller"
+    harness_version: Line = Field(default="", max_length=60)
+    reasoning_effort: Line = Field(default="", max_length=40)
+    permission_mode: Line = Field(default="", max_length=40)
+    mcp_servers: Names | None = Field(default=None, description="Names of the MCP servers that it used.")
+    skills: Names | None = Field(default=None, description="Names of the skills that it used.")
+    subagents: Names | None = Field(default=None, description="Kinds of the subagents that it started.")
+    instruction_files: tuple[SubmittedInstructions, ...] = Field(default=(), max_length=MAX_INSTRUCTION_FILES)
+
+
 class SubmittedSession(Strict):
     """The metadata of a finished session. Times carry an offset to UTC."""
 
@@ -79,6 +109,11 @@ class SubmittedSession(Strict):
     )
     task: Line = Field(
         default="", max_length=200, description="Your own id of the piece of work, the same in each session about it."
+    )
+    ran_with: RanWith | None = Field(
+        default=None,
+        description="Versions, settings and instructions, which are shown and compared, and never graded. Sent later "
+        "than an hour after the first submission, or after a verdict, it counts only with a longer transcript.",
     )
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Stored, but never a grade.")
     outcome: Outcome | None = Field(

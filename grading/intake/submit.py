@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.busy import retry_on_deadlock
-from grading.evidence import logs, material, ownership, receiving
+from grading.evidence import logs, material, ownership, receiving, session_facts
 from grading.evidence.receiving import ReceivedFile, SessionClaim
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import facts, fields, first_word, lessons
@@ -23,6 +23,7 @@ from grading.intake.first_word import Speaker
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import LINKS, EvidenceKind, Origin
+from grading.models.facts import FactSource
 from grading.models.submissions import ProposedField
 from grading.redaction import redact
 from grading.review import shares
@@ -164,6 +165,10 @@ def store_session(
     fields_changed, field_problems = fields.apply(
         session, split.accepted, added.main_log, witness=speaker.witness, origin=speaker.origin
     )
+    if split.accepted.ran_with is not None:
+        statement = split.accepted.ran_with.model_dump(exclude_unset=True, exclude={"source"})
+        is_hook = split.accepted.ran_with.source == "hook" and speaker.witness is not Witness.CLAIMED
+        session_facts.store_statement(session, FactSource.HOOK if is_hook else FactSource.CALLER, statement)
     lessons_changed, lesson_problems = lessons.record(session, split.accepted)
     problems += [*received.facts.problems, *field_problems, *lesson_problems]
     rows = [file.row for file in received.by_kind.values()]

@@ -60,8 +60,8 @@ class SessionFacts(models.Model):
     mcp_servers = redacted_json(null=True, blank=True)
     skills = redacted_json(null=True, blank=True)
     subagents = redacted_json(null=True, blank=True)
-    # A list of {"name", "bytes", "hmac"}, and "text" if the caller sent it. `hmac` is HMAC-SHA-256 of the text's
-    # SHA-256 under the `InstructionKey`, in hexadecimal digits.
+    # A list of {"name", "bytes", "hmac", "source"}, and "text" if it was sent. `hmac` is HMAC-SHA-256 of the text's
+    # SHA-256 under the `InstructionKey`, in hexadecimal digits; `name` is relative to the repository or to ~.
     instruction_files = redacted_json(null=True, blank=True)
 
     # Vitals. `grading.signals.vitals` defines each.

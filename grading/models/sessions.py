@@ -105,7 +105,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
         Don't add evidence or lessons to these sessions and then read the relation again: load the session again.
         """
-        return self.for_settling().select_related("extracted").prefetch_related("evidence")
+        return self.for_settling().select_related("extracted", "facts").prefetch_related("evidence")
 
     def uncategorised(self) -> "SessionQuerySet":
         """Sessions without a category, from which the category bandit learns nothing."""

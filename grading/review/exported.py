@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Prefetch
 
-from grading.models import Grade, ReviewAnswer, Session
+from grading.models import Grade, ReviewAnswer, Session, SessionFacts
 from grading.review.acts import HistoryEntry
 
 CHUNK = 500
@@ -24,9 +24,15 @@ PAIR = (
     "judge_version", "judged_at", "in_chain", "was_shown", "evidence_sha256",
 )  # fmt: skip
 
+# Columns of `SessionFacts`.
+FACTS = (
+    "harness_version", "reasoning_effort", "permission_mode", "minutes", "active_minutes", "user_turns",
+    "interruptions", "refusals", "tool_calls", "known_calls", "failed_calls", "failed_share", "reads_before_edit",
+    "unread_edits", "test_runs", "retries", "compactions", "claimed_without_green",
+)  # fmt: skip
 SESSION = (
     "ended_at", "agent", "session", "title", "arm", "harness", "model", "outcome", "is_sample", "seconds", "cost_usd",
-    "reward", "source", "final", "weight", "reason", "flagged", "stale",
+    "reward", "source", "final", "weight", "reason", "flagged", "stale", "project", "task", *FACTS,
 )  # fmt: skip
 
 
@@ -51,7 +57,17 @@ def of_session(session: Session) -> dict[str, Any]:
         "reason": session.reward_reason or None,
         "flagged": session.open_flags > 0,
         "stale": vars(session)["is_stale"],
+        "project": session.project.name if session.project else None,
+        "task": session.task or None,
+        **_facts(session),
     }
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    """The fields of `FACTS`; None for what is unknown."""
+    facts: SessionFacts | None = getattr(session, "facts", None)
+    values = {name: getattr(facts, name, None) for name in FACTS}
+    return {name: None if value == "" else value for name, value in values.items()}
 
 
 def of_act(act: HistoryEntry) -> dict[str, Any]:

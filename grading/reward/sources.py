@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from grading import formats
 from grading import signals as signals_core
-from grading.evidence import artifact_copies, store
+from grading.evidence import artifact_copies, session_facts, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.receiving import EvidenceReading
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionFacts, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
@@ -192,8 +192,51 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted = SessionSignals(session=session, version=inputs.signals_version, data=data)
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
+    _store_facts(session, inputs)
     _store_grades(session, answers)
     return _store_artifacts(session, inputs.material, matched, texts_before)
+
+
+def _store_facts(session: Session, inputs: GradingInput) -> None:
+    """Store the facts of the session's log, if it was read just now or is no longer usable."""
+    material = inputs.material
+    if material.transcript is None or inputs.signals is None:
+        session_facts.store_log(session, None, "")
+    elif inputs.signals.vitals is not None:
+        version = session_facts.version_of(material.transcript, material.log)
+        session_facts.store_log(session, inputs.signals, version, is_own=not material.nothing_own)
+
+
+def are_facts_missing(session: Session) -> bool:
+    """Whether the session has a log from which its facts were not read, or by an earlier version of the code."""
+    material = load_material(session)
+    if material.transcript is None:
+        return False
+    row: SessionFacts | None = getattr(session, "facts", None)
+    version = session_facts.version_of(material.transcript, material.log)
+    return row is None or row.version not in (version, session_facts.EXPIRED)
+
+
+def read_facts(session: Session) -> None:
+    """Read the session's log for its facts. Nothing is graded. Of a log whose bytes are gone, the facts are those that
+    its stored signals and its header have.
+    """
+    material = load_material(session)
+    if material.transcript is None:
+        return
+    try:
+        signals = signals_core.extract(session_events(session) or ())
+    except store.Gone:
+        stored: SessionSignals | None = getattr(session, "extracted", None)
+        known = None if stored is None or stored.data is None else _without_mark(stored.data)
+        session_facts.store_expired(session, known, material.transcript.report)
+    else:
+        version = session_facts.version_of(material.transcript, material.log)
+        session_facts.store_log(session, signals, version, is_own=not material.nothing_own)
+
+
+def _without_mark(data: Mapping[str, Any]) -> Signals:
+    return Signals.from_dict({name: value for name, value in data.items() if name != HIDDEN})
 
 
 def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from grading.screens.notices import channels
 from grading.screens.notices import view as notices
 from grading.screens.policy import view as policy
 from grading.screens.progress import view as progress
+from grading.screens.projects import view as projects
 from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
 from grading.screens.rubrics import editor, runs, trial
@@ -116,6 +117,7 @@ urlpatterns = [
     path("words/", glossary.show, name="words"),
     path("settings/", settings_page.show, name="settings"),
     path("calibration/", calibration.show, name="calibration"),
+    path("settings/projects/", projects.show, name="projects"),
     path("settings/invite/", inviting.invite, name="invite"),
     path("settings/judge/", judge_key.show, name="judge_key"),
     path("settings/about/", about.show, name="about"),

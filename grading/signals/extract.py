@@ -30,6 +30,7 @@ from grading.signals.final_state import (
     FinalState,
     Restore,
     SessionCourse,
+    SuiteRun,
     find_final_state,
     find_restore,
 )
@@ -37,6 +38,7 @@ from grading.signals.intents import Intent, find_intents, is_continuation, parse
 from grading.signals.model import EffectKind, Signals, TokenTotals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
+from grading.signals.vitals import VitalsCollector
 from grading.signals.work import MAX_KEY, Work
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ class _Collector:
         self.places = Places()
         self.work = Work(self.places)
         self.conduct = Conduct()
+        self.vitals = VitalsCollector()
         self.reads: set[str] = set()
         self.linked_pull_requests: dict[str, None] = {}
         self.cut = ""
@@ -142,6 +145,7 @@ class _Collector:
         if event.at is not None:
             self.first_at = min(self.first_at or event.at, event.at)
             self.last_at = max(self.last_at or event.at, event.at)
+        self.vitals.feed(event)
         match event:
             case ToolCall():
                 self.on_call(event)
@@ -281,12 +285,17 @@ class _Collector:
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
             self.work.add_existing_path(opened.call.path)
+        reads_before = len(self.reads)
         if len(self.reads) < MAX_READS:
             self.reads.update(looks.find_reads(opened.call, opened.commands, opened.digest))
+        changes = []
         for change in files.find_changes(opened.call, result.text, opened.commands):
             if not is_absolute(change.path) and self.places.is_scratch(opened.directory):
                 change = replace(change, path=f"{opened.directory}/{change.path}")  # noqa: PLW2901
             self.work.add_file(change)
+            changes.append(change)
+        outside = [change for change in changes if not self.places.is_scratch(change.path)]
+        self.vitals.on_success(opened.call, opened.commands, result.text, outside, reads=reads_before)
         restore = find_restore(opened.commands, result.at)
         if restore is not None:
             self.restores = [*self.restores, restore][-MAX_LINKS:]
@@ -297,6 +306,10 @@ class _Collector:
         self.work.add_possible_writes(files.find_script_paths(opened.call, opened.commands))
         self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
 
+    def own_runs(self) -> list[SuiteRun]:
+        """The runs of tests and builds outside temporary directories."""
+        return [run for run in self.work.runs if not self.places.is_scratch(run.place)]
+
     def final_state(self, changes: Sequence[FileChange]) -> FinalState:
         """How the session ended so far; `changes` are its file changes outside temporary directories."""
         history = self.work.history
@@ -306,7 +319,7 @@ class _Collector:
         pull_requests_at = [effect.at for effect in self.work.effects.values() if effect.kind in pull_request_kinds]
         state = find_final_state(
             SessionCourse(
-                runs=[run for run in self.work.runs if not self.places.is_scratch(run.place)],
+                runs=self.own_runs(),
                 edits=[(change.at, change.path) for change in changes],
                 commits_at=[commit.at for commit in history.commits],
                 pushes_at=[*self.work.pushes_at, *pull_requests_at],
@@ -378,4 +391,5 @@ class _Collector:
             tests_at_end=final_state.tests,
             failures=final_state.failures,
             broke_tests=final_state.broke_tests,
+            vitals=self.vitals.vitals(self.own_runs(), self.closing_text),
         )

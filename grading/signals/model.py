@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from grading.signals.changes import FileChange
 from grading.signals.final_state import TestState
+from grading.signals.vitals import Vitals
 
 # A larger share of unreadable calls makes a session blind.
 MAX_UNREADABLE_SHARE = 0.3
@@ -109,6 +110,9 @@ class Signals:
     Conduct (see `conduct`): `empty_results` of the `must_print` calls, which always print something, printed nothing;
     `repeats` of the `repeatable` calls were made again with the same result while nothing changed; `dead_start`: the
     first calls all failed.
+
+    `vitals` never enter a grade. They are not part of the JSON, and stored as the session's facts; None if the signals
+    were not extracted just now.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -152,6 +156,7 @@ class Signals:
     tests_at_end: TestState = TestState.NONE
     failures: tuple[str, ...] = ()
     broke_tests: bool = False
+    vitals: Vitals | None = field(default=None, compare=False)
 
     @property
     def calls(self) -> int:
@@ -205,8 +210,8 @@ class Signals:
         return sum(effect.kind is kind for effect in self.effects)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON; `from_dict` is the inverse."""
-        return asdict(self)
+        """The fields as plain JSON, without the vitals; `from_dict` is the inverse."""
+        return {name: value for name, value in asdict(self).items() if name != "vitals"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -69,7 +69,7 @@ def load_responses(session: Session) -> SessionResponses:
     for row in rows:
         try:
             usage = load_usage(row)
-        except store.Damaged:
+        except (store.Damaged, store.Gone):
             return SessionResponses(problem=CostUnknown.NO_LOG)
         if not usage.is_whole:
             return SessionResponses(problem=CostUnknown.NO_TOKENS)

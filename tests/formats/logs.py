@@ -6,7 +6,7 @@ from io import BytesIO
 from pathlib import Path
 
 from grading.formats import read
-from grading.formats.events import Event, ParseReport, TranscriptHeader
+from grading.formats.events import Background, Event, ParseReport, TranscriptHeader
 
 FIXTURES = Path(__file__).parents[1] / "data" / "transcripts"
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -19,9 +19,14 @@ def jsonl(*records: object) -> bytes:
 
 
 def parse(data: bytes, **options: int) -> tuple[list[Event], TranscriptHeader, ParseReport]:
+    """The events of the conversation, the header and the report. `background` has the other events."""
     reader = read(BytesIO(data), **options)
-    events = list(reader)
+    events = [event for event in reader if not isinstance(event, Background)]
     return events, reader.header, reader.report
+
+
+def background(data: bytes) -> list[Background]:
+    return [event for event in read(BytesIO(data)) if isinstance(event, Background)]
 
 
 def only(events: Iterable[Event], kind: type[Event]) -> list:

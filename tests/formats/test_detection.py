@@ -134,6 +134,6 @@ def test_empty_transcript_is_told_apart(data: bytes):
 def test_reader_knows_its_format_at_once_and_reads_once():
     reader = read(BytesIO(jsonl(GPTME_PROMPT, gptme("user", "hi"))))
     assert reader.format == "gptme"
-    assert len(list(reader)) == 2
+    assert len({event.number for event in reader}) == 2
     with pytest.raises(RuntimeError, match="can be read once"):
         iter(reader)

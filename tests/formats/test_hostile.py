@@ -12,7 +12,7 @@ from grading.formats import EmptyTranscript, UnknownFormat, detect, read
 from grading.formats.claude_code import METADATA as CLAUDE_METADATA
 from grading.formats.claude_code import ClaudeCode
 from grading.formats.codex import Codex
-from grading.formats.events import Event
+from grading.formats.events import Background, Event
 from grading.formats.gptme import Gptme
 from grading.formats.lines import LineTally
 from grading.formats.reader import Parser
@@ -67,7 +67,9 @@ def consume(data: bytes) -> list[Event]:
     report = reader.report
     assert 0 <= report.recognised <= report.lines
     assert reader.header.harness == reader.format
-    assert [event.number for event in events] == sorted({event.number for event in events})
+    assert [event.number for event in events] == sorted(event.number for event in events)
+    numbers = [event.number for event in events if not isinstance(event, Background)]
+    assert len(numbers) == len({*numbers})
     for event in events:
         json.dumps(getattr(event, "text", "")).encode()
         getattr(event, "text", "").encode()

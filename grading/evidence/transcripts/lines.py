@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from grading.formats.events import (
     ApiError,
+    Background,
     Boundary,
     Event,
     Message,
@@ -68,7 +69,7 @@ class TranscriptLine:
 
 
 def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The redacted line of each event in order. Usage events have numbers but no lines. Takes constant memory."""
+    """The redacted line of each event in order. Usage and background events have no lines. Takes constant memory."""
     for line in raw_lines(events):
         head, text = (redact_slice(each, 0, FOLDED) for each in (line.head, line.stored_text))
         yield replace(line, head=head, stored_text=text)
@@ -81,7 +82,7 @@ def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
     open_calls: OrderedDict[str, int] = OrderedDict()  # the event numbers of calls without a result, by the calls' ids
     previous_number = 0
     for event in events:
-        if isinstance(event, Usage):
+        if isinstance(event, Usage | Background):
             continue
         call_number = None
         if isinstance(event, ToolCall) and event.call_id:

@@ -28,6 +28,9 @@ class Command(BaseCommand):
         "new grades had been there from the start. Stopping it half way loses nothing: run it again."
     )
 
+    # The sessions without facts whose logs are gone.
+    expired = 0
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--agent", help="the sessions of one agent alone")
         parser.add_argument("--since", type=_day, metavar="YYYY-MM-DD", help="sessions that ended on that day or later")
@@ -53,7 +56,7 @@ class Command(BaseCommand):
         self.stdout.write(visible_text(summary(previews), lines=True))
         for move in regrading.effects(previews, timezone.now()):
             self.stdout.write(visible_text(f"  {move.bandit}: mean of {words(move)}"))
-        if not any(each.changed or each.ledger_rows for each in previews):
+        if not self.expired and not any(each.changed or each.ledger_rows or each.needs_facts for each in previews):
             self.stdout.write("Nothing would change.")
             return
         agreed = options["yes"]
@@ -73,17 +76,18 @@ class Command(BaseCommand):
             session = Session.objects.with_people().filter(pk=key).first()
             if session is None:  # erased meanwhile
                 continue
-            if material.describe_expired(material.judgeable(session)):
-                skipped += 1
-                continue
             try:
+                if material.describe_expired(material.judgeable(session)):
+                    skipped += 1
+                    self.expired += regrading.read_expired(session, is_preview=work is regrading.preview)
+                    continue
                 done.append(work(session))
             except Exception as error:  # noqa: BLE001 - whatever one session holds
                 self.stderr.write(
                     f"{visible_text(str(session))} could not be graded anew: {error!r}; it stays as it was"
                 )
         if skipped:
-            self.stdout.write(f"{skipped:,} sessions stay as they are: their evidence is gone by retention.")
+            self.stdout.write(f"{skipped:,} sessions keep their grades: their evidence is gone by retention.")
         return done
 
 
@@ -99,6 +103,9 @@ def summary(done: list[Regraded]) -> str:
         lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {values}")
     if len(kinds) > KINDS:
         lines.append(f"        and {len(kinds) - KINDS} kinds of change more")
+    needing = sum(each.needs_facts for each in done)
+    if needing:
+        lines.append(f"{needing:6,}  of them will have their logs read for facts, which change no reward")
     enqueued = sum(each.is_enqueued for each in done)
     if enqueued:
         lines.append(f"{enqueued:6,}  of them will be judged: they were without a reward and are not any more")

@@ -37,7 +37,7 @@ from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import activity, history, reasons, transcript
+from grading.screens.session import activity, facts, history, reasons, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
@@ -98,7 +98,7 @@ class SessionContext:
 @staff_view("grading.view_session")
 def show(request: StaffRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
-    session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
+    session = get_object_or_404(Session.objects.with_people().select_related("selection__arm", "facts"), pk=pk)
     # Read first, so that the page is loaded again if the reward changes while it is rendered.
     version = page_version(request.frame.site, session.pk)
     settlements = list(session.settlements.order_by("revision"))
@@ -181,6 +181,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         ),
         "live": (live := _live(entries, reader)),
         "idle": settlement is not None and settlement.weight > 0 and any(row["weight"] == 0 for row in live),
+        **facts.context(session),
         **_reasons(request, known),
         **_tabs(request, known, citations(judge)),
     }

@@ -71,6 +71,11 @@ class SessionFilterForm(forms.Form):
     flagged = forms.ChoiceField(
         required=False, choices=[("", "Flagged or not"), ("yes", "flagged"), ("no", "not flagged")]
     )
+    # Names that sessions have, in full. There may be thousands, so they are typed, or follow from a link.
+    project = forms.CharField(required=False, max_length=200)
+    task = forms.CharField(required=False, max_length=200)
+    model = forms.CharField(required=False, max_length=120)
+    version = forms.CharField(required=False, max_length=60, label="Harness version")
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
     samples = forms.ChoiceField(required=False, choices=[("", "Without samples"), ("only", "only samples")])
@@ -90,7 +95,8 @@ class SessionFilterForm(forms.Form):
     @property
     def rare(self) -> list[forms.BoundField]:
         """The fields that the page keeps in a menu."""
-        return [self[name] for name in ("categorised", "harness", "stale", "samples", "since", "until")]
+        facts = ("harness", "version", "model", "project", "task")
+        return [self[name] for name in ("categorised", *facts, "stale", "samples", "since", "until")]
 
     @property
     def is_rare(self) -> bool:
@@ -119,6 +125,10 @@ class SessionFilterForm(forms.Form):
                 continue
             if name == "q":
                 condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
+            elif name == "project":
+                condition = Q(project__name=choice)
+            elif name == "version":
+                condition = Q(facts__harness_version=choice)
             elif name == "source":
                 condition = Q(reward_source=choice)
             elif name == "state":
@@ -146,7 +156,7 @@ class SessionFilterForm(forms.Form):
 
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
-    return with_verdict(Session.objects.with_people().select_related("settlement").defer("settlement__steps"))
+    return with_verdict(Session.objects.with_people().select_related("settlement", "facts").defer("settlement__steps"))
 
 
 @staff_view("grading.view_session")

@@ -1,0 +1,70 @@
+"""Projects: the repositories that sessions worked in, and the form that renames and merges them."""
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Count, Max, Q
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+
+from grading.access.recording import record
+from grading.models import Project
+from grading.models.audit import AuditKind
+from grading.models.projects import MAX_PROJECT_NAME
+from grading.plain import UNSEEN
+from grading.screens.http import StaffRequest, staff_view
+
+LISTED = 200
+CHANGE = "grading.change_project"
+
+
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> HttpResponse:
+    """The projects with the most sessions, or those that contain a text; a POST renames one."""
+    if request.method == "POST":
+        if not request.user.has_perm(CHANGE):
+            raise PermissionDenied
+        _rename(request, request.POST.get("project", ""), request.POST.get("name", "").strip())
+        return redirect("admin:projects")
+    text = request.GET.get("q", "").strip()[:MAX_PROJECT_NAME]
+    projects = Project.objects.annotate(count=Count("sessions"), last=Max("sessions__ended_at"))
+    if text:
+        projects = projects.filter(Q(key__icontains=text) | Q(name__icontains=text))
+    context = {
+        "title": "Projects",
+        "rows": projects.order_by("-count", "name", "key")[:LISTED],
+        "total": projects.count(),
+        "text": text,
+        "may": request.user.has_perm(CHANGE),
+        "longest": MAX_PROJECT_NAME,
+    }
+    return TemplateResponse(request, "projects/projects.html", context)
+
+
+def _rename(request: StaffRequest, key: str, name: str) -> None:
+    """Give the project of this primary key another name, and record it; or say why not."""
+    is_one = key.isdecimal() and len(key) < 19  # noqa: PLR2004 - 64 bits
+    with transaction.atomic():
+        project = get_object_or_404(Project.objects.select_for_update(), pk=int(key) if is_one else 0)
+        before = project.name
+        if not name or len(name) > MAX_PROJECT_NAME or UNSEEN.search(name):
+            messages.error(
+                request,
+                f"Expected a name of 1 to {MAX_PROJECT_NAME} visible characters, got {len(name)}. "
+                "Nothing was changed: enter another name.",
+            )
+            return
+        if name == before:
+            messages.info(request, f"{project.key} has that name already.")
+            return
+        project.name = name
+        project.save(update_fields=["name"])
+        others = Project.objects.filter(name=project.name).exclude(pk=project.pk).count()
+        record(AuditKind.PROJECT, f"named {project.key} “{project.name}”", detail=f"It was “{before}”.")
+    together = f", together with {others} more of that name" if others else ""
+    messages.success(
+        request,
+        f"{project.key} is listed as {project.name} from now on{together}. No session was changed; to undo it, name it "
+        f"{before} again.",
+    )

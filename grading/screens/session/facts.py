@@ -1,0 +1,135 @@
+"""The facts on a session's page: what it ran with, and its vitals with their definitions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from grading.models import Session, SessionFacts
+from grading.models.facts import FactSource
+from grading.redaction import redact
+from grading.signals.vitals import VITALS, Vital
+from grading.templatetags.gradingsite_tags import MINUTE, duration
+
+LISTED_FILES = 12
+UNKNOWN = "unknown"
+LISTS = (("mcp_servers", "MCP servers"), ("skills", "Skills"), ("subagents", "Subagents"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanWithRow:
+    """One thing that the session ran with. `source` says who stated it; `url` leads to the sessions that share it."""
+
+    title: str
+    value: str
+    source: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VitalRow:
+    """A vital with its value in words."""
+
+    vital: Vital
+    value: str
+
+
+def context(session: Session) -> dict[str, Any]:
+    """What `_facts.html` shows."""
+    facts: SessionFacts | None = getattr(session, "facts", None)
+    return {
+        "ran_with": ran_with_rows(session, facts),
+        "vitals": [] if facts is None else vital_rows(facts),
+        "instructions": [] if facts is None else (facts.instruction_files or [])[:LISTED_FILES],
+        "more_instructions": 0 if facts is None else max(0, len(facts.instruction_files or ()) - LISTED_FILES),
+        "was_read": facts is not None and bool(facts.version),
+    }
+
+
+def ran_with_rows(session: Session, facts: SessionFacts | None) -> list[RanWithRow]:
+    """What the session ran with, without what is unknown."""
+    rows = []
+    if session.project is not None:
+        name = session.project.name
+        rows.append(RanWithRow(title="Project", value=name, url=_sessions(project=name)))
+    if session.task:
+        rows.append(RanWithRow(title="Task", value=session.task, url=_sessions(task=session.task)))
+    if facts is None:
+        return rows
+    sources = {name: FactSource(source).words for name, source in facts.sources.items()}
+    if version := facts.harness_version:
+        harness = f"{session.harness} " if session.harness else ""
+        rows.append(
+            RanWithRow(
+                title="Version",
+                value=f"{harness}{version}",
+                source=sources.get("harness_version", ""),
+                url=_sessions(version=version),
+            )
+        )
+    if facts.model_calls:
+        source = sources.get("model_calls", "")
+        rows.append(RanWithRow(title="Models", value=model_shares(facts.model_calls), source=source))
+    for name, title in (("reasoning_effort", "Reasoning effort"), ("permission_mode", "Permissions")):
+        if value := getattr(facts, name):
+            rows.append(RanWithRow(title=title, value=value, source=sources.get(name, "")))
+    for name, title in LISTS:
+        names = getattr(facts, name)
+        if names is not None:
+            # Names were redacted one by one, and may be one secret in several pieces.
+            value = redact(", ".join(names)) or "none used"
+            rows.append(RanWithRow(title=title, value=value, source=sources.get(name, "")))
+    return rows
+
+
+def model_shares(calls: dict[str, int | None]) -> str:
+    """Each model with its share of the calls, the most used first.
+
+    >>> model_shares({"haiku": 25, "opus": 75}), model_shares({"opus": 3}), model_shares({"opus": None})
+    ('opus 75 %, haiku 25 %', 'opus', 'opus')
+    """
+    total = sum(count or 0 for count in calls.values())
+    if total == 0 or len(calls) == 1:
+        return ", ".join(calls)
+    ordered = sorted(calls.items(), key=lambda item: -(item[1] or 0))
+    return ", ".join(f"{model} {100 * (count or 0) / total:.0f} %" for model, count in ordered)
+
+
+def vital_rows(facts: SessionFacts) -> list[VitalRow]:
+    """Every vital, in order."""
+    return [VitalRow(vital=vital, value=_words(vital.name, facts)) for vital in VITALS]
+
+
+def _words(name: str, facts: SessionFacts) -> str:
+    """A vital's value in words."""
+    value = getattr(facts, name)
+    if name == "reads_before_edit" and value is None and facts.unread_edits is not None:
+        return "no edit"
+    if name == "claimed_without_green" and value is None and facts.test_runs is not None and not _has_unknown(facts):
+        return "no change of code"
+    if value is None:
+        return UNKNOWN
+    if name in ("minutes", "active_minutes"):
+        return duration(value * MINUTE)
+    if name == "failed_share":
+        return f"{100 * value:.0f} %, {facts.failed_calls:,} of {facts.known_calls:,}"
+    if name == "suites":
+        return _suites(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}"
+
+
+def _has_unknown(facts: SessionFacts) -> bool:
+    return any(suite["state"] == UNKNOWN for suite in facts.suites or ())
+
+
+def _suites(suites: Sequence[dict[str, str]]) -> str:
+    """The suites by their state: "go test green, pytest red"."""
+    return ", ".join(f"{each['suite']} {each['state']}" for each in suites) or "none ran"
+
+
+def _sessions(**query: str) -> str:
+    return f"{reverse('admin:sessions')}?{urlencode(query)}"
