@@ -33,7 +33,11 @@ Environment, all optional but the token:
     GRADINGSITE_CATEGORY    what kind of work it was;  GRADINGSITE_SELECTION  the decision_id that chose it
     GRADINGSITE_LESSONS     the lessons it was given, by commas, with salience where known: ask-first=0.4,read-twice
     GRADINGSITE_LESSONS_DRAWN                 the decision_id with which its lessons were drawn
-    GRADINGSITE_TITLE, GRADINGSITE_MODEL, GRADINGSITE_EXIT_CODE
+    GRADINGSITE_TITLE, GRADINGSITE_MODEL, GRADINGSITE_EXIT_CODE, GRADINGSITE_COST_USD
+    GRADINGSITE_PROJECT     the repository it worked in; default: the URL of its remote, or else its folder's name
+    GRADINGSITE_TASK        your id of the piece of work, the same in every session about it
+    GRADINGSITE_INSTRUCTIONS  what is sent of CLAUDE.md, AGENTS.md and rules: hashes (the default: name, length and
+                            SHA-256 of each), text (also what they say), or none
     GRADINGSITE_STARTED_AT                    when it began, for a session without a log
     GRADINGSITE_JOURNAL, GRADINGSITE_PATCH    paths of files to send along
     GRADINGSITE_PULL_REQUEST                  addresses of pull requests that the caller knows of, by commas
@@ -50,6 +54,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -75,7 +80,15 @@ MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is awa
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
-OK, UNAUTHORIZED, SERVER_ERROR = 200, 401, 500
+OK, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 401, 422, 500
+MOST_USD = 1_000_000
+# What an earlier site does not know, or a later one takes no longer: without it the session is sent once more.
+OPTIONAL = {"project", "task", "ran_with"}
+MOST_METADATA = 60_000
+INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
+# What each harness is called by, to ask it for its version where its log does not say.
+PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
+VERSION_SECONDS = 10
 # Tells the site that it may have had this before: what was erased there since is not taken again.
 RESENT = "X-Gradingsite-Resent"
 # It may be the site, or this one session: others are tried before it is believed of the site.
@@ -113,7 +126,12 @@ def main(arguments: list[str]) -> int:
 def hook(arguments: list[str]) -> None:
     """Spool the session that just ended and start the sender. Never raises: an agent must not fail because of us."""
     try:
-        session = find_session(arguments)
+        payload = find_payload(arguments)
+        if payload.get("hook_event_name") == LOADED:
+            with contextlib.suppress(OSError):  # the session's end looks for the files itself
+                note_instructions(payload)
+            return
+        session = find_session(payload, arguments)
         entry = spool(session)
         start_sender()
         print(f"gradingsite: {describe(session)}; {sending(entry)}")
@@ -134,12 +152,18 @@ class BadEntry(Exception):
 # --- what ended
 
 
-def find_session(arguments: list[str]) -> Session:
-    """The session that a hook is about: metadata, facts, files to send, and the folder it worked in."""
+def find_payload(arguments: list[str]) -> dict[str, Any]:
+    """What the harness says of the event that called this hook; nothing for gptme, which says it in its environment."""
     argument = next((json_object(text) for text in arguments if text.startswith("{")), None)
-    if argument is None and os.environ.get("GPTME_LOGDIR"):
+    if argument is not None:
+        return argument
+    return {} if os.environ.get("GPTME_LOGDIR") else read_stdin()
+
+
+def find_session(payload: dict[str, Any], arguments: list[str]) -> Session:
+    """The session that a hook is about: metadata, facts, files to send, and the folder it worked in."""
+    if not payload and os.environ.get("GPTME_LOGDIR"):
         return gptme_session(Path(os.environ["GPTME_LOGDIR"]))
-    payload = argument if argument is not None else read_stdin()
     session_id = text_of(payload, "session_id", "thread-id", "thread_id") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     if not session_id:
         raise SetupError("nothing to submit: expected a hook's JSON with a session_id on standard input")
@@ -147,7 +171,19 @@ def find_session(arguments: list[str]) -> Session:
     path = text_of(payload, "transcript_path")
     transcript = Path(path).expanduser() if path else codex_log(session_id) if is_codex else None
     harness = "codex" if is_codex else "claude-code"
-    return session_of(session_id, harness, transcript, text_of(payload, "cwd") or os.getcwd())
+    session = session_of(session_id, harness, transcript, text_of(payload, "cwd") or os.getcwd())
+    effort = payload.get("effort")
+    settings = {
+        "permission_mode": text_of(payload, "permission_mode"),
+        "reasoning_effort": text_of(effort, "level") if isinstance(effort, dict) else text_of(payload, "effort"),
+    }
+    session["metadata"]["ran_with"].update({name: one_line(value, 40) for name, value in settings.items() if value})
+    costs = [payload.get("cost"), payload]
+    stated = [each.get("total_cost_usd") for each in costs if isinstance(each, dict)]
+    cost = next((each for each in stated if isinstance(each, (int, float)) and 0 <= each <= MOST_USD), None)
+    if cost is not None:
+        session["metadata"].setdefault("cost_usd", cost)
+    return session
 
 
 def gptme_session(folder: Path) -> Session:
@@ -174,6 +210,9 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "title": os.environ.get("GRADINGSITE_TITLE", "")[:300],
         "model": os.environ.get("GRADINGSITE_MODEL"),
         "exit_code": whole_number(os.environ.get("GRADINGSITE_EXIT_CODE")),
+        "cost_usd": dollars(os.environ.get("GRADINGSITE_COST_USD")),
+        "project": one_line(os.environ.get("GRADINGSITE_PROJECT", ""), 300),
+        "task": one_line(os.environ.get("GRADINGSITE_TASK", ""), 200),
         "lessons": lessons(os.environ.get("GRADINGSITE_LESSONS")),
         "lessons_decision_id": os.environ.get("GRADINGSITE_LESSONS_DRAWN"),
     }
@@ -182,11 +221,21 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "journal": os.environ.get("GRADINGSITE_JOURNAL"),
         "patch": os.environ.get("GRADINGSITE_PATCH"),
     }
-    session = {
+    ran_with: dict[str, Any] = {"source": "hook"}
+    version = logged_version(transcript)
+    if version:
+        ran_with["harness_version"] = version
+    session: Session = {
         "metadata": {name: value for name, value in metadata.items() if value not in (None, "", [])},
         "files": {part: os.path.abspath(path) for part, path in files.items() if path},
         "cwd": cwd,
+        **({} if version else {"unversioned": True}),
     }
+    session["metadata"]["ran_with"] = ran_with
+    with contextlib.suppress(OSError, ValueError):
+        files_found = loaded_instructions(session_id) or find_instructions(cwd)
+        if files_found:
+            ran_with["instruction_files"] = fitting(session["metadata"], files_found)
     return observe(session, GIT_SECONDS)
 
 
@@ -233,6 +282,15 @@ def whole_number(text: str | None) -> int | None:
         return None
 
 
+def dollars(text: str | None) -> float | None:
+    return float(text) if text and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text.strip()) else None
+
+
+def one_line(text: str, limit: int) -> str:
+    """Text as the site takes it: on one line, printable, and not too long."""
+    return "".join(each if each.isprintable() else "?" for each in text.strip()[:limit]).strip()
+
+
 def codex_log(session_id: str) -> Path | None:
     """The log that names this session; never the newest one (that would be somebody else's one day)."""
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
@@ -241,15 +299,48 @@ def codex_log(session_id: str) -> Path | None:
     return next(iter((home / "sessions").glob(f"*/*/*/rollout-*{session_id}.jsonl")), None)
 
 
-def first_moment(path: Path | None) -> datetime | None:
-    """The first timestamp in a log, or None."""
+def head_of(path: Path | None) -> str:
+    """The beginning of a log; nothing where there is none."""
     try:
         with open(path or "", "rb") as file:
-            head = file.read(262_144).decode(errors="replace")
+            return file.read(262_144).decode(errors="replace")
     except OSError:
-        return None
-    match = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', head)
+        return ""
+
+
+def first_moment(path: Path | None) -> datetime | None:
+    """The first timestamp in a log, or None."""
+    match = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', head_of(path))
     return moment(match.group(1)) if match else None
+
+
+def logged_version(path: Path | None) -> str:
+    """The harness's version, as its log has it; empty where it has none."""
+    match = re.search(r'"(?:version|cli_version|claude_code_version)"\s*:\s*"(\d+\.[\w.+-]{1,50})"', head_of(path))
+    return match.group(1) if match else ""
+
+
+def add_version(session: Session) -> None:
+    """Add the version that the harness itself prints; nothing where it does not say in time."""
+    session.pop("unversioned", None)
+    program = shutil.which(PROGRAMS.get(str(session["metadata"].get("harness")), ""))
+    version = printed_version(program) if program else ""
+    if version:
+        session["metadata"].setdefault("ran_with", {"source": "hook"})["harness_version"] = version
+
+
+def printed_version(program: str) -> str:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+        match = re.search(r"\d+\.\d[\w.+-]{0,50}", done.stdout.decode(errors="replace"))
+        return match.group() if match else ""
+    return ""
 
 
 def moment(text: str | None) -> datetime | None:
@@ -260,14 +351,147 @@ def moment(text: str | None) -> datetime | None:
         return None
 
 
+# --- the instructions that the agent was given
+
+# The event for which Claude Code calls its hooks whenever it loads such a file.
+LOADED = "InstructionsLoaded"
+LOADED_SINCE = (2, 1, 69)
+INSTRUCTION_NAMES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", ".claude/CLAUDE.md")
+HOME_NAMES = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".config/gptme/AGENTS.md", "AGENTS.md")
+RULES = ".claude/rules"
+
+
+def wanted_of_instructions() -> str:
+    return os.environ.get("GRADINGSITE_INSTRUCTIONS", "").strip() or "hashes"
+
+
+def note_instructions(payload: dict[str, Any]) -> None:
+    """Write down that a file was loaded, as it is now, until the session ends."""
+    session_id, path = text_of(payload, "session_id"), text_of(payload, "file_path")
+    if not session_id or not path or wanted_of_instructions() == "none":
+        return
+    cwd = text_of(payload, "cwd") or os.getcwd()
+    file = instruction_file(Path(path), repository_root(cwd) or cwd)
+    place = notes_of(session_id)
+    if file is None or (place.exists() and place.stat().st_size > MOST_BYTES >> 6):
+        return
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as notes:
+        notes.write(json.dumps(file) + "\n")
+
+
+def notes_of(session_id: str) -> Path:
+    return (
+        spool_folder()
+        / "instructions"
+        / f"{hashlib.sha256(session_id.encode(errors='replace')).hexdigest()[:32]}.jsonl"
+    )
+
+
+def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
+    """The files that the harness said it loaded, each name once, as it was last; and forget those of old sessions."""
+    place = notes_of(session_id)
+    if place.parent.is_dir():
+        for old in place.parent.iterdir():
+            if old.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
+                old.unlink()
+    if not place.exists() or wanted_of_instructions() == "none":
+        return []
+    files = [json_object(line) for line in place.read_text().splitlines()]
+    return list({file["name"]: file for file in files if file and "name" in file}.values())[:MOST_INSTRUCTIONS]
+
+
+def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
+    """The files of instructions in the folder, in those above it up to the repository's root, and at home."""
+    if not cwd or not os.path.isdir(cwd) or wanted_of_instructions() == "none":
+        return []
+    deadline = time.monotonic() + INSTRUCTION_SECONDS
+    root = repository_root(cwd) or os.path.realpath(cwd)
+    places, folder = [], Path(os.path.realpath(cwd))
+    while True:
+        places += [folder / name for name in INSTRUCTION_NAMES] + rules_in(folder / RULES, deadline)
+        if str(folder) == root or folder == folder.parent:
+            break
+        folder = folder.parent
+    home = Path.home()
+    places += [home / name for name in HOME_NAMES] + rules_in(home / RULES, deadline)
+    files: dict[str, dict[str, Any]] = {}
+    for place in places:
+        if len(files) >= MOST_INSTRUCTIONS or time.monotonic() > deadline:
+            break
+        file = instruction_file(place, root)
+        if file is not None:
+            files.setdefault(file["name"], file)
+    return list(files.values())
+
+
+def rules_in(folder: Path, deadline: float) -> list[Path]:
+    """The rules below a folder, of which there may be thousands."""
+    rules: list[Path] = []
+    for path, folders, names in os.walk(folder):
+        folders.sort()
+        rules += [Path(path) / name for name in sorted(names) if name.endswith(".md")]
+        if len(rules) >= MOST_INSTRUCTIONS or time.monotonic() > deadline:
+            break
+    return rules[:MOST_INSTRUCTIONS]
+
+
+def repository_root(cwd: str) -> str:
+    """The folder with .git at or above this one; empty where there is none."""
+    folder = Path(os.path.realpath(cwd))
+    roots = (each for each in [folder, *folder.parents] if (each / ".git").exists())
+    return str(next(roots, ""))
+
+
+def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
+    """Name, length and SHA-256 of a file; None for what is no regular file of a sensible size."""
+    try:
+        # Not blocking: something else than a file may stand there, which nobody ever writes to.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            data = file.read(MOST_INSTRUCTION_BYTES + 1)
+    except OSError:
+        return None
+    if not data or len(data) > MOST_INSTRUCTION_BYTES:
+        return None
+    name = one_line(shown_path(path, root), 200)
+    found = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    if wanted_of_instructions() == "text":
+        found["text"] = data.decode(errors="replace").replace("\0", "?")[:MOST_TEXT]
+    return found
+
+
+def shown_path(path: Path, root: str) -> str:
+    """A path relative to the repository, or else to home."""
+    for folder, prefix in ((root, ""), (str(Path.home()), "~/")):
+        for each in (str(path), os.path.realpath(path)):
+            if folder and each.startswith(folder.rstrip(os.sep) + os.sep):
+                return prefix + each[len(folder.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
+    return str(path)
+
+
+def fitting(metadata: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many of the files as the site takes along with these metadata: their texts are left out first."""
+    room = MOST_METADATA - len(json.dumps(metadata))
+    if len(json.dumps(files)) > room:
+        files = [{name: value for name, value in file.items() if name != "text"} for file in files]
+    while files and len(json.dumps(files)) > room:
+        files = files[:-1]
+    return files
+
+
 # --- what this program sees itself
 
 
 def observe(session: Session, seconds: float) -> Session:
     """Add the facts: commits by this session's trailer, else those made in its own worktree between start and end."""
     facts: dict[str, Any] = {"pull_requests": listed(os.environ.get("GRADINGSITE_PULL_REQUEST"))}
+    deadline = time.monotonic() + seconds
     try:
-        facts["commits"] = commits(session, time.monotonic() + seconds)
+        add_project(session, deadline)
+        facts["commits"] = commits(session, deadline)
         session.pop("unobserved", None)
     except subprocess.TimeoutExpired:
         session["unobserved"] = "git did not answer in time"
@@ -275,6 +499,24 @@ def observe(session: Session, seconds: float) -> Session:
         facts["commits"] = []  # no git, or no repository
     session["facts"] = {**session.get("facts", {}), **{name: value for name, value in facts.items() if value}}
     return session
+
+
+def add_project(session: Session, deadline: float) -> None:
+    """Add the repository's remote, or else its folder's name, unless the caller named the project."""
+    cwd = session.get("cwd")
+    if not cwd or not os.path.isdir(cwd) or session["metadata"].get("project"):
+        return
+    rows = git(cwd, deadline, "config", "--get-regexp", r"^remote\..*\.url$", check=False)
+    remotes = dict(row.split(" ", 1) for row in rows if " " in row)
+    remote = remotes.get("remote.origin.url") or next(iter(remotes.values()), "")
+    name = one_line(without_user(remote) or os.path.basename(repository_root(cwd)), 300)
+    if name:
+        session["metadata"]["project"] = name
+
+
+def without_user(remote: str) -> str:
+    """The address of a remote without user, password and query."""
+    return re.sub(r"^([a-z+.-]+://)?[^/]*@", r"\1", remote.strip().partition("?")[0], flags=re.IGNORECASE)
 
 
 def lessons(text: str | None) -> list[dict[str, Any]]:
@@ -293,6 +535,7 @@ def observe_past(session: Session) -> None:
     be one. A folder that is gone, or a git that takes too long, says nothing.
     """
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+        add_project(session, time.monotonic() + GIT_SECONDS_PAST)
         past_commits = commits(session, time.monotonic() + GIT_SECONDS_PAST, is_past=True)
         if past_commits:
             session["facts"] = {"commits": past_commits}
@@ -548,6 +791,8 @@ def prepare(entry: Path, session: Session) -> None:
     try:
         if "unobserved" in session:
             observe(session, GIT_SECONDS_LATER)
+        if "unversioned" in session:
+            add_version(session)
         keep_copies(entry, session)
     except NOT_OURS as problem:
         raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
@@ -584,7 +829,22 @@ def send(session: Session) -> tuple[bool | None, str]:
 
 
 def post(session: Session) -> tuple[int, str, Any]:
-    """The request itself, files streamed from disk. Returns the status, the beginning of the answer, its headers."""
+    """Send a session, and once more without what the site does not take of it that an earlier site would not know.
+    Returns the status, the beginning of the answer, its headers.
+    """
+    status, answer, headers = request(session)
+    problems = (json_object(answer) or {}).get("problems") if status == UNPROCESSABLE else None
+    parts = [str(each.get("part")) for each in problems or [] if isinstance(each, dict)]
+    refused = OPTIONAL & {part.split(".")[1] for part in parts if part.startswith("metadata.")}
+    refused &= session["metadata"].keys()
+    if not refused:
+        return status, answer, headers
+    metadata = {name: value for name, value in session["metadata"].items() if name not in refused}
+    return request({**session, "metadata": metadata})
+
+
+def request(session: Session) -> tuple[int, str, Any]:
+    """The request itself, files streamed from disk."""
     address, make = parted_address()
     headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
@@ -782,8 +1042,16 @@ def with_hook(harness: str) -> str:
         return text + ("\n" if text and not text.endswith("\n\n") else "") + "\n".join(lines) + "\n"
     settings = parsed(settings_of(harness), text)
     entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
-    settings.setdefault("hooks", {}).setdefault(HOOKED[harness][3], []).append(entry)
+    for event in (HOOKED[harness][3], *more_events(harness)):
+        settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+
+
+def more_events(harness: str) -> tuple[str, ...]:
+    """The other events that this version of the harness calls the hook for: an earlier one may refuse such settings."""
+    program = shutil.which(PROGRAMS[harness]) if harness == "claude-code" else None
+    numbers = re.findall(r"\d+", printed_version(program))[:3] if program else []
+    return (LOADED,) if tuple(map(int, numbers)) >= LOADED_SINCE else ()
 
 
 def without(harness: str) -> str:
@@ -792,22 +1060,24 @@ def without(harness: str) -> str:
     text = read_text(path)
     if harness == "gptme":
         return re.sub(rf"\n?{re.escape(BEGIN)}\n.*?{re.escape(END)}\n", "", text, flags=re.DOTALL)
-    event = HOOKED[harness][3]
     settings = parsed(path, text)
-    groups = settings.get("hooks", {}).get(event, [])
-    remaining_groups = []
-    for group in groups:
-        others = [hook for hook in group["hooks"] if not (isinstance(hook, dict) and is_ours(hook.get("command")))]
-        if len(others) == len(group["hooks"]):
-            remaining_groups.append(group)
-        elif others:
-            remaining_groups.append({**group, "hooks": others})
-    if remaining_groups == groups:
+    hooks = settings.get("hooks", {})
+    was = json.dumps(hooks)
+    for event in {HOOKED[harness][3], LOADED} & hooks.keys():
+        remaining_groups = []
+        for group in hooks[event]:
+            others = [hook for hook in group["hooks"] if not (isinstance(hook, dict) and is_ours(hook.get("command")))]
+            if len(others) == len(group["hooks"]):
+                remaining_groups.append(group)
+            elif others:
+                remaining_groups.append({**group, "hooks": others})
+        if remaining_groups:
+            hooks[event] = remaining_groups
+        elif hooks[event]:
+            del hooks[event]
+    if json.dumps(hooks) == was:
         return text
-    settings["hooks"][event] = remaining_groups
-    if not remaining_groups:
-        del settings["hooks"][event]
-    if not settings["hooks"]:
+    if not hooks:
         del settings["hooks"]
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n" if settings else ""
 

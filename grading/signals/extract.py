@@ -35,7 +35,7 @@ from grading.signals.final_state import (
     find_restore,
 )
 from grading.signals.intents import Intent, find_intents, is_continuation, parse_commands, prints_log, shows_head
-from grading.signals.model import EffectKind, Signals, TokenTotals
+from grading.signals.model import Check, EffectKind, Signals, TokenTotals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
 from grading.signals.vitals import VitalsCollector
@@ -219,6 +219,8 @@ class _Collector:
         commands = parse_commands(call)
         places = self.places.track_call(call, commands)
         intents = find_intents(call, commands, places)
+        if any(intent.kind is Check.TESTS for intent in intents):
+            self.vitals.on_tests(call.number)
         directory = places[-1].directory if places else ""
         self.open_calls[call.call_id] = _OpenCall(call, commands, intents, digest, directory)
         if len(self.open_calls) > MAX_OPEN_CALLS:

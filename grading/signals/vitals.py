@@ -257,6 +257,7 @@ class VitalsCollector:
         self._pending_errors = 0
         self._retries = 0
         self._last_change_at = 0
+        self._last_tests_at = 0
 
     def feed(self, event: Event) -> None:
         self._track_time(event)
@@ -283,6 +284,10 @@ class VitalsCollector:
                 self._on_call(event)
             case ToolResult() if not event.sidechain and event.text.lstrip()[:40].startswith(INTERRUPTED[1]):
                 self._interruptions += 1
+
+    def on_tests(self, at: int) -> None:
+        """Note that a call runs tests, whose result may never be shown."""
+        self._last_tests_at = at
 
     def on_success(
         self,
@@ -404,7 +409,8 @@ class VitalsCollector:
         later = [run.passed for run in test_runs if run.at >= self._last_change_at]
         if True in later or not claims_success(closing_text):
             return False
-        return None if None in later else True
+        is_hidden = not later and self._last_tests_at > self._last_change_at
+        return None if is_hidden or None in later else True
 
 
 def claims_success(text: str) -> bool:
