@@ -145,5 +145,9 @@ class Migration(migrations.Migration):
             model_name='sessionusage',
             constraint=models.CheckConstraint(condition=models.Q(('cost_micro', None), ('cost_micro__gte', 0), _connector='OR'), name='usage_cost_not_negative'),
         ),
+        migrations.AddIndex(
+            model_name='session',
+            index=models.Index(fields=['cost_unknown', '-ended_at'], name='session_by_cost_reason'),
+        ),
         *append_only('grading', 'AuditEvent'),
     ]

@@ -244,6 +244,7 @@ class Session(models.Model):
                 fields=["project", "-ended_at"], condition=Q(project__isnull=False), name="session_by_project"
             ),
             models.Index(fields=["task", "-ended_at"], condition=~Q(task=""), name="session_by_task"),
+            models.Index(fields=["cost_unknown", "-ended_at"], name="session_by_cost_reason"),
             models.Index(
                 fields=["verdict_question", "category", "-ended_at"],
                 condition=Q(verdict__isnull=False),

@@ -1,5 +1,6 @@
 """What sessions used of models and what that cost, and the prices that people typed."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from django.conf import settings
@@ -86,6 +87,14 @@ class SessionUsage(models.Model):
             list_cost_micro=whole,
             cost_micro=max(0, whole - priced),
         )
+
+
+def sum_tokens(rows: Iterable[SessionUsage]) -> dict[str, int] | None:
+    """The tokens of a session by column, None if there are none or those of some row are unknown."""
+    counted = [row for row in rows if row.basis == CostBasis.TOKENS]
+    if not counted or any(row.input_tokens is None for row in counted):
+        return None
+    return {name: sum(getattr(row, name) for row in counted) for name in TOKEN_COLUMNS}
 
 
 class MessageClaim(models.Model):

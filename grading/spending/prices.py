@@ -60,6 +60,17 @@ class PublishedPrices:
             self._models[model] = by_prefix or self._look_up(model, None) or self._look_up(model, "aws")
         return self._models[model]
 
+    def base_prices(self, model: str, at: dt.datetime) -> tuple[Decimal | None, ...] | None:
+        """Dollars for a million tokens of input, cached input, cache writes and output, for prompts that are not long;
+        None if the model is unknown.
+        """
+        known = self.find(model)
+        if known is None:
+            return None
+        price = known[1].get_prices(at)
+        values = [getattr(price, f"{name}_mtok") for name in ("input", "cache_read", "cache_write", "output")]
+        return tuple(value.base if isinstance(value, types.TieredPrices) else value for value in values)
+
     def _look_up(self, model: str, provider: str | None) -> tuple[types.Provider, types.ModelInfo] | None:
         try:
             return self._snapshot.find_provider_model(model, None, provider, None)

@@ -15,7 +15,7 @@ from grading.evidence import ownership, store
 from grading.evidence.material import graded_logs
 from grading.evidence.usage import ModelResponse, load_usage
 from grading.models import ModelPrice, Session, SessionUsage
-from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, CostBasis
+from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, sum_tokens
 from grading.plain import plain_text
 from grading.spending import messages
 from grading.spending.prices import Price, PublishedPrices, Tokens, price_on
@@ -109,7 +109,8 @@ def _store(session: Session, loaded: SessionResponses) -> None:
     if before != {tuple(getattr(row, name) for name in columns) for row in rows}:
         session.usage.all().delete()
         SessionUsage.objects.bulk_create(rows)
-    session.tokens = _total_tokens(rows)
+    tokens = sum_tokens(rows)
+    session.tokens = None if tokens is None else sum(tokens.values())
     session.cost_micro = None if problem else sum(row.cost_micro or 0 for row in rows)
     session.cost_unknown = problem or ""
     Session.objects.filter(pk=session.pk).update(
@@ -118,12 +119,6 @@ def _store(session: Session, loaded: SessionResponses) -> None:
 
 
 _COMPARED = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
-
-
-def _total_tokens(rows: Iterable[SessionUsage]) -> int | None:
-    """All tokens of the session, None if there are none or those of some row are unknown."""
-    counts = [getattr(row, name) for row in rows if row.basis == CostBasis.TOKENS for name in TOKEN_COLUMNS]
-    return None if not counts or None in counts else sum(counts)
 
 
 @dataclass(slots=True)
