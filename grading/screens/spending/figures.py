@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Aggregate, Count, Q, QuerySet, Sum
 
 from bandit.models import Arm
 from grading.models import Agent, SessionUsage
@@ -32,10 +32,12 @@ NAMELESS = {"model": "no model recorded", "project": "no project"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
     """What some sessions used and cost. Costs are in microdollars: `paid`, and `covered` by subscriptions, which is
-    what those tokens would have cost.
+    what those tokens would have cost. They are sums of the `priced` rows, not of the `unpriced` ones.
     """
 
     sessions: int = 0
+    priced: int = 0
+    unpriced: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
@@ -51,25 +53,29 @@ class UsageSum:
         return sum(getattr(self, name) for name in TOKEN_COLUMNS)
 
     @property
-    def cost(self) -> int:
-        return self.paid + self.covered
+    def is_covered(self) -> bool:
+        """Whether subscriptions cover all of it."""
+        return self.covered > 0 and self.paid == 0
 
     @property
-    def paid_usd(self) -> float:
-        return self.paid / MICRODOLLARS
+    def paid_usd(self) -> float | None:
+        """What was paid, in dollars; None if no cost is known."""
+        return self.paid / MICRODOLLARS if self.priced else None
 
     @property
-    def covered_usd(self) -> float:
-        return self.covered / MICRODOLLARS
+    def covered_usd(self) -> float | None:
+        """What subscriptions cover, in dollars; None if no cost is known."""
+        return self.covered / MICRODOLLARS if self.priced else None
 
     @property
-    def usd(self) -> float:
-        return self.cost / MICRODOLLARS
+    def usd(self) -> float | None:
+        """Both, in dollars; None if no cost is known."""
+        return (self.paid + self.covered) / MICRODOLLARS if self.priced else None
 
     @property
     def each_usd(self) -> float | None:
-        """The mean cost of a session."""
-        return self.usd / self.sessions if self.sessions else None
+        """The mean cost of a session; None if the cost of some is unknown."""
+        return None if self.usd is None or self.unpriced or not self.sessions else self.usd / self.sessions
 
     @property
     def cached_share(self) -> float | None:
@@ -89,14 +95,22 @@ class SpendingTable:
 def sum_by(usage: QuerySet[SessionUsage], *paths: str) -> list[tuple[tuple[Any, ...], UsageSum]]:
     """(values, sum) of the usage rows by the values at these paths. A session counts once in each group."""
     subscribers = list(Agent.objects.filter(has_subscription=True).values_list("pk", flat=True))
-    sums = {name: Sum(name, default=0) for name in (*TOKEN_COLUMNS, "cost_micro")}
-    if subscribers:
-        sums["covered"] = Sum("cost_micro", filter=Q(session__agent__in=subscribers), default=0)
+    aggregates: dict[str, Aggregate] = {
+        "sessions": Count("session", distinct=True),
+        "rows": Count("pk"),
+        "priced": Count("cost_micro"),
+        "covered": Sum("cost_micro", filter=Q(session__agent__in=subscribers), default=0),
+        # Last, because they have the names of columns.
+        **{name: Sum(name, default=0) for name in (*TOKEN_COLUMNS, "cost_micro")},
+    }
+    if not subscribers:
+        del aggregates["covered"]  # saves a join
     groups = []
-    for row in usage.order_by().values(*paths).annotate(sessions=Count("session", distinct=True), **sums):
+    for row in usage.order_by().values(*paths).annotate(**aggregates):
         values = tuple(row.pop(path) for path in paths)
-        cost, covered = row.pop("cost_micro"), row.pop("covered", 0)
-        groups.append((values, UsageSum(**row, paid=cost - covered, covered=covered)))
+        cost, covered, count = row.pop("cost_micro"), row.pop("covered", 0), row.pop("rows")
+        each = UsageSum(**row, unpriced=count - row["priced"], paid=cost - covered, covered=covered)
+        groups.append((values, each))
     return groups
 
 
@@ -119,7 +133,7 @@ def table(usage: QuerySet[SessionUsage], by: str) -> SpendingTable:
     else:
         rows = [(value or NAMELESS[by], each) for (value,), each in groups]
     if by != "day":
-        rows.sort(key=lambda row: (-row[1].cost, -row[1].tokens, row[0]))
+        rows.sort(key=lambda row: (-row[1].paid - row[1].covered, -row[1].tokens, row[0]))
     if by in EXCLUSIVE:
         return SpendingTable(rows=rows, sessions=sum(each.sessions for _values, each in groups))
     return SpendingTable(rows=rows, sessions=usage.order_by().values("session").distinct().count())

@@ -41,7 +41,9 @@ class PriceForm(forms.Form):
 
     model = forms.CharField(max_length=120, help_text="As the transcripts name it, in full.")
     valid_from = forms.DateField(
-        label="From", widget=forms.DateInput(attrs={"type": "date"}), help_text="The first day of use at this price."
+        label="From",
+        widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
+        help_text="The first day of use at this price.",
     )
     input_price = dollars_field("Input")
     cached_price = dollars_field("Cached input", required=False, help_text="Empty: as input.")

@@ -94,7 +94,6 @@ def show(request: StaffRequest) -> TemplateResponse:
         "filters": filters,
         "by": filters.by_group,
         "total": total,
-        "is_covered": total.covered > 0 and total.paid == 0,
         "chart": chart(by_day, filters.start),
         "rows": table.rows[:LISTED],
         "rest": len(table.rows) - LISTED,
@@ -112,10 +111,12 @@ def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
     for number in range((timezone.localdate() - first).days + 1):
         day = first + dt.timedelta(days=number)
         each = sums.get(day, UsageSum())
-        label = f"{day:%-d %b}: {usd(each.paid_usd)} for {each.sessions:,} sessions"
+        label = f"{day:%-d %b}: {usd(each.paid_usd)} for {each.sessions:,} session{'' if each.sessions == 1 else 's'}"
         if each.covered:
             label += f", and {usd(each.covered_usd)} that subscriptions cover"
-        bars.append(charts.DayCost(day=day, reported=each.paid_usd, expected=each.covered_usd, label=label))
+        bars.append(
+            charts.DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label)
+        )
     return charts.costs(bars, css="f-paused")
 
 
