@@ -340,7 +340,7 @@ SCREENS: dict[str, Address] = {
     "admin:projects": Address(
         opens=VIEWER,
         acts=OPERATOR,
-        data=lambda world: {"project": str(world["session"].project_id), "name": "engine"},
+        data=lambda world: {"project": str(world["project_pk"]), "name": "motor"},
         queries=("", "?q=no-such-project"),
     ),
     # There only where the site is a demo: tests/stories/test_march31.py.

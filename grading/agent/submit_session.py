@@ -457,10 +457,10 @@ def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
     if not data or len(data) > MOST_INSTRUCTION_BYTES:
         return None
     name = one_line(shown_path(path, root), 200)
-    found = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    file_facts: dict[str, Any] = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     if wanted_of_instructions() == "text":
-        found["text"] = data.decode(errors="replace").replace("\0", "?")[:MOST_TEXT]
-    return found
+        file_facts["text"] = data.decode(errors="replace").replace("\0", "?")[:MOST_TEXT]
+    return file_facts
 
 
 def shown_path(path: Path, root: str) -> str:

@@ -52,11 +52,11 @@ def store_log(session: Session, signals: Signals | None, version: str, *, is_own
         if row is not None:
             _save(row, {"version": "", **_ran_with({}, row.stated), **dict.fromkeys(VITALS)})
         return
-    found = signals.vitals
+    log_vitals = signals.vitals
     row = row or SessionFacts(session=session)
-    columns = _vitals(signals, found) if is_own else dict.fromkeys(VITALS)
-    _save(row, {"version": version, **_ran_with(_shown_by_log(found), row.stated), **columns})
-    key = project_key(found.repository or repository_folder(found.folder))
+    columns = _vitals(signals, log_vitals) if is_own else dict.fromkeys(VITALS)
+    _save(row, {"version": version, **_ran_with(_shown_by_log(log_vitals), row.stated), **columns})
+    key = project_key(log_vitals.repository or repository_folder(log_vitals.folder))
     if key and session.project_id is None:
         session.project = Project.objects.for_key(key)
         session.save(update_fields=["project"])
@@ -125,14 +125,14 @@ def _ran_with(log: Mapping[str, Any], stated: Mapping[str, Mapping[str, Any]]) -
     return {**columns, "sources": sources}
 
 
-def _shown_by_log(found: Vitals) -> dict[str, Any]:
+def _shown_by_log(log_vitals: Vitals) -> dict[str, Any]:
     """What a log shows of what its session ran with, clean."""
     files = [
-        {"name": instruction_name(file.name, found.folder), "bytes": file.size, "sha256": file.sha256}
-        for file in found.instruction_files
+        {"name": instruction_name(file.name, log_vitals.folder), "bytes": file.size, "sha256": file.sha256}
+        for file in log_vitals.instruction_files
     ]
     names = (*SETTINGS, "model_calls", *LISTS)
-    return _clean({**{name: getattr(found, name) for name in names}, "instruction_files": files})
+    return _clean({**{name: getattr(log_vitals, name) for name in names}, "instruction_files": files})
 
 
 def _clean(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,25 +150,22 @@ def _clean(values: Mapping[str, Any]) -> dict[str, Any]:
         if values.get(name) is not None:
             names = [_clean_line(each, MAX_NAME) for each in list(values[name])[:MAX_NAMES]]
             clean[name] = [*dict.fromkeys(filter(None, names))]
-    if files := list(values.get("instruction_files") or ())[:MAX_INSTRUCTION_FILES]:
-        key = _instruction_key()
-        clean["instruction_files"] = [_clean_file(file, key) for file in files]
+    files = values.get("instruction_files")
+    if files is not None:
+        clean["instruction_files"] = []
+        # The site's key for the hashes of instruction files is made at their first use.
+        new_key = {"secret": secrets.token_bytes(32)}
+        key = bytes(InstructionKey.objects.get_or_create(pk=1, defaults=new_key)[0].secret) if files else b""
+        for file in list(files)[:MAX_INSTRUCTION_FILES]:
+            keyed = hmac.new(key, bytes.fromhex(file["sha256"]), hashlib.sha256).hexdigest()
+            name, size = _clean_line(file["name"], MAX_FILE_NAME), min(file["bytes"], MAX_COUNT)
+            sent = {"text": plain_text(redact(file["text"]), MAX_TEXT)} if file.get("text") else {}
+            clean["instruction_files"].append({"name": name, "bytes": size, "hmac": keyed, **sent})
     return clean
 
 
 def _clean_line(value: object, limit: int) -> str:
     return plain_text(redact_line(value), limit).strip() if isinstance(value, str) else ""
-
-
-def _clean_file(file: Mapping[str, Any], key: bytes) -> dict[str, Any]:
-    keyed = hmac.new(key, bytes.fromhex(file["sha256"]), hashlib.sha256).hexdigest()
-    clean = {"name": _clean_line(file["name"], MAX_FILE_NAME), "bytes": min(file["bytes"], MAX_COUNT), "hmac": keyed}
-    return {**clean, "text": plain_text(redact(file["text"]), MAX_TEXT)} if file.get("text") else clean
-
-
-def _instruction_key() -> bytes:
-    """The site's key for the hashes of instruction files."""
-    return bytes(InstructionKey.objects.get_or_create(pk=1, defaults={"secret": secrets.token_bytes(32)})[0].secret)
 
 
 def instruction_name(path: str, folder: str) -> str:
@@ -191,8 +188,8 @@ def repository_folder(folder: str) -> str:
     return "" if HOME.fullmatch(f"{path}/") or TEMPORARY.match(f"{path}/") else path
 
 
-def _vitals(signals: Signals, found: Vitals | None) -> dict[str, Any]:
-    """The columns of the vitals. Those that only `found` has are None without it."""
+def _vitals(signals: Signals, log_vitals: Vitals | None) -> dict[str, Any]:
+    """The columns of the vitals. Those that only `log_vitals` has are None without it."""
     columns: dict[str, Any] = dict.fromkeys(VITALS)
     columns["minutes"] = None if signals.duration is None else round(signals.duration / 60, 3)
     if not signals.has_model_turn and not signals.user_turns:
@@ -203,12 +200,12 @@ def _vitals(signals: Signals, found: Vitals | None) -> dict[str, Any]:
         "compactions": signals.compactions,
         "tool_calls": signals.calls,
     }
-    if found is not None:
-        active = found.active_seconds
+    if log_vitals is not None:
+        active = log_vitals.active_seconds
         columns |= {
             "active_minutes": None if active is None else round(active / 60, 3),
-            "interruptions": found.interruptions,
-            "retries": found.retries,
+            "interruptions": log_vitals.interruptions,
+            "retries": log_vitals.retries,
         }
     if signals.is_blind:
         return columns
@@ -219,12 +216,14 @@ def _vitals(signals: Signals, found: Vitals | None) -> dict[str, Any]:
     }
     if signals.are_results_known:
         columns["failed_share"] = round(signals.error_rate, 6)
-    if found is not None:
+    if log_vitals is not None:
         columns |= {
-            "reads_before_edit": found.reads_before_edit,
-            "unread_edits": found.unread_edits,
-            "test_runs": found.test_runs,
-            "suites": [{"suite": _clean_line(name, MAX_NAME), "state": state.value} for name, state in found.suites],
-            "claimed_without_green": found.claimed_without_green,
+            "reads_before_edit": log_vitals.reads_before_edit,
+            "unread_edits": log_vitals.unread_edits,
+            "test_runs": log_vitals.test_runs,
+            "suites": [
+                {"suite": _clean_line(name, MAX_NAME), "state": state.value} for name, state in log_vitals.suites
+            ],
+            "claimed_without_green": log_vitals.claimed_without_green,
         }
     return columns

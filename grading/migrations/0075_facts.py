@@ -1,17 +1,14 @@
 """What a session ran with and what happened in it, its project and its task. Older sessions have none of it."""
 
 import django.db.models.deletion
-from django.conf import settings
 from django.db import migrations, models
+
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):
 
-    dependencies = [
-        ('bandit', '0033_agent_cap_alone'),
-        ('grading', '0074_remove_channel_mail_servers'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("grading", "0074_remove_channel_mail_servers")]
 
     operations = [
         migrations.CreateModel(
@@ -140,4 +137,5 @@ class Migration(migrations.Migration):
             model_name='sessionfacts',
             constraint=models.CheckConstraint(condition=models.Q(('active_minutes', None), ('active_minutes__gte', 0), _connector='OR'), name='facts_active_not_negative'),
         ),
+        *append_only('grading', 'AuditEvent'),
     ]

@@ -39,7 +39,9 @@ SESSION = (
 
 
 def of_session(session: Session) -> dict[str, Any]:
-    """The fields of `SESSION`, of a session with its reward, its verdict and whether it is flagged."""
+    """The fields of `SESSION`, of a session with its facts, its reward, its verdict and whether it is flagged."""
+    row: SessionFacts | None = getattr(session, "facts", None)
+    facts = {name: getattr(row, name, None) for name in FACTS}
     return {
         "ended_at": session.ended_at,
         "agent": session.agent.name,
@@ -61,7 +63,7 @@ def of_session(session: Session) -> dict[str, Any]:
         "stale": vars(session)["is_stale"],
         "project": session.project.name if session.project else None,
         "task": session.task or None,
-        **_facts(session),
+        **{name: None if value == "" else value for name, value in facts.items()},
         "tokens": session.tokens,
         **(sum_tokens(session.usage.all()) or dict.fromkeys(TOKEN_COLUMNS)),
         "cost_micro": session.cost_micro,
@@ -69,13 +71,6 @@ def of_session(session: Session) -> dict[str, Any]:
         "has_subscription": session.agent.has_subscription,
         "reported_cost_usd": session.cost_usd,
     }
-
-
-def _facts(session: Session) -> dict[str, Any]:
-    """The fields of `FACTS`; None for what is unknown."""
-    facts: SessionFacts | None = getattr(session, "facts", None)
-    values = {name: getattr(facts, name, None) for name in FACTS}
-    return {name: None if value == "" else value for name, value in values.items()}
 
 
 def of_act(act: HistoryEntry) -> dict[str, Any]:

@@ -192,19 +192,14 @@ def grade(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> list[Sessio
         session.extracted = SessionSignals(session=session, version=inputs.signals_version, data=data)
         session.extracted.save(force_insert=stored is None)
     outcomes.conclude(session, inputs.signals, inputs.material.witness)
-    _store_facts(session, inputs)
-    _store_grades(session, answers)
-    return _store_artifacts(session, inputs.material, matched, texts_before)
-
-
-def _store_facts(session: Session, inputs: GradingInput) -> None:
-    """Store the facts of the session's log, if it was read just now or is no longer usable."""
     material = inputs.material
-    if material.transcript is None or inputs.signals is None:
+    if inputs.signals is None:
         session_facts.store_log(session, None, "")
-    elif inputs.signals.vitals is not None:
+    elif material.transcript is not None and inputs.signals.vitals is not None:  # they were extracted just now
         version = session_facts.version_of(material.transcript, material.log)
         session_facts.store_log(session, inputs.signals, version, is_own=not material.nothing_own)
+    _store_grades(session, answers)
+    return _store_artifacts(session, inputs.material, matched, texts_before)
 
 
 def are_facts_missing(session: Session) -> bool:
@@ -228,15 +223,14 @@ def read_facts(session: Session) -> None:
         signals = signals_core.extract(session_events(session) or ())
     except store.Gone:
         stored: SessionSignals | None = getattr(session, "extracted", None)
-        known = None if stored is None or stored.data is None else _without_mark(stored.data)
-        session_facts.store_expired(session, known, material.transcript.report)
+        data = None if stored is None or stored.data is None else {**stored.data}
+        if data is not None:
+            data.pop(HIDDEN, None)
+        stored_signals = None if data is None else Signals.from_dict(data)
+        session_facts.store_expired(session, stored_signals, material.transcript.report)
     else:
         version = session_facts.version_of(material.transcript, material.log)
         session_facts.store_log(session, signals, version, is_own=not material.nothing_own)
-
-
-def _without_mark(data: Mapping[str, Any]) -> Signals:
-    return Signals.from_dict({name: value for name, value in data.items() if name != HIDDEN})
 
 
 def without_secrets(signals: dict[str, Any]) -> dict[str, Any]:

@@ -220,6 +220,7 @@ def example_rows() -> dict[str, Any]:
         "arm_other": category.get(name="social").pk,
         "lesson": Arm.objects.filter(bandit__name="lesson").first(),
         "model_text": "claude-sonnet-5-5",
+        "project_pk": models.Project.objects.for_key("engine").pk,
         "app": ("grading",),
         "document": ("operate",),
     }

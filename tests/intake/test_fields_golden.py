@@ -52,6 +52,10 @@ TABLE = [
     ("started_at", {"started_at": EARLIER}, {"started_at": NOON}, EARLIER, EARLIER, EARLIER),
     ("ended_at", {"ended_at": NOON}, {"ended_at": LATER}, LATER, PROPOSED, LATER),
     ("ended_at", {"ended_at": NOON}, {"ended_at": EARLIER}, NOON, NOON, EARLIER),
+    ("project", {}, {"project": "https://u:p@forge.test/a/b.git?x=1"}, "forge.test/a/b", PROPOSED, "forge.test/a/b"),
+    ("project", {"project": "old"}, {"project": "new"}, "old", "old", "old"),
+    ("task", {}, {"task": "T-1"}, "T-1", PROPOSED, "T-1"),
+    ("task", {"task": "T-1"}, {"task": "T-2"}, "T-1", "T-1", "T-1"),
     ("selection", {}, {"selection_id": "d1"}, "d1", PROPOSED, "d1"),
     ("selection", {"selection_id": "d2"}, {"selection_id": "d3"}, "d2", "d2", "d2"),
     ("selection", {}, {"selection_id": ""}, None, None, None),
@@ -77,7 +81,7 @@ def value(session: Session, column: str) -> object:
     stored = getattr(session, column)
     if column == "selection":
         return None if stored is None else stored.decision_id
-    return stored.name if column in ("category", "harness") and stored is not None else stored
+    return stored.name if column in ("category", "harness", "project") and stored is not None else stored
 
 
 @pytest.fixture

@@ -62,9 +62,9 @@ def _rename(request: StaffRequest, key: str, name: str) -> None:
         project.save(update_fields=["name"])
         others = Project.objects.filter(name=project.name).exclude(pk=project.pk).count()
         record(AuditKind.PROJECT, f"named {project.key} “{project.name}”", detail=f"It was “{before}”.")
-    together = f", together with {others} more of that name" if others else ""
+    others_of_name = f", together with {others} more of that name" if others else ""
     messages.success(
         request,
-        f"{project.key} is listed as {project.name} from now on{together}. No session was changed; to undo it, name it "
-        f"{before} again.",
+        f"{project.key} is listed as {project.name} from now on{others_of_name}. No session was changed; to undo it, "
+        f"name it {before} again.",
     )

@@ -1,6 +1,5 @@
 """The facts on a session's page: what it ran with, and its vitals with their definitions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -129,16 +128,14 @@ def model_shares(calls: dict[str, int | None]) -> str:
 
 def vital_rows(facts: SessionFacts) -> list[VitalRow]:
     """Every vital, in order."""
-    return [VitalRow(vital=vital, value=_words(vital.name, facts)) for vital in VITALS]
+    return [VitalRow(vital=vital, value=_describe(vital.name, facts)) for vital in VITALS]
 
 
-def _words(name: str, facts: SessionFacts) -> str:
+def _describe(name: str, facts: SessionFacts) -> str:
     """A vital's value in words."""
     value = getattr(facts, name)
     if name == "reads_before_edit" and value is None and facts.unread_edits is not None:
         return "no edit"
-    if name == "claimed_without_green" and value is None and facts.test_runs is not None and not _has_unknown(facts):
-        return "no change of code"
     if value is None:
         return UNKNOWN
     if name in ("minutes", "active_minutes"):
@@ -146,19 +143,10 @@ def _words(name: str, facts: SessionFacts) -> str:
     if name == "failed_share":
         return f"{100 * value:.0f} %, {facts.failed_calls:,} of {facts.known_calls:,}"
     if name == "suites":
-        return _suites(value)
+        return ", ".join(f"{each['suite']} {each['state']}" for each in value) or "none ran"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}"
-
-
-def _has_unknown(facts: SessionFacts) -> bool:
-    return any(suite["state"] == UNKNOWN for suite in facts.suites or ())
-
-
-def _suites(suites: Sequence[dict[str, str]]) -> str:
-    """The suites by their state: "go test green, pytest red"."""
-    return ", ".join(f"{each['suite']} {each['state']}" for each in suites) or "none ran"
 
 
 def _sessions(**query: str) -> str:
