@@ -276,8 +276,9 @@ def of_category_undone(row: CategoryChange) -> HistoryEntry:
     )
 
 
-def of_rule_edit(row: AuditEvent) -> HistoryEntry:
-    return HistoryEntry(at=row.at, kind=HistoryKind.CATEGORY, pk=row.pk, who=row.who, what=row.what, why=row.detail)
+def of_edit(row: AuditEvent) -> HistoryEntry:
+    """An edit of a category rule or of a project's name, which everybody may see, without the address."""
+    return HistoryEntry(at=row.at, kind=HistoryKind(row.kind), pk=row.pk, who=row.who, what=row.what, why=row.detail)
 
 
 def of_event(row: AuditEvent) -> HistoryEntry:

@@ -34,6 +34,8 @@ from grading.review.acts import HistoryEntry, HistoryKind
 
 PAGE = 50
 CHUNK = 500
+# Events that every viewer may see.
+EDITS = (AuditKind.CATEGORY, AuditKind.PROJECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +208,11 @@ _TABLES = (
         kinds=(HistoryKind.CALIBRATION,),
     ),
     _Table(
-        rows=lambda: AuditEvent.objects.exclude(kind=AuditKind.CATEGORY),
+        rows=lambda: AuditEvent.objects.exclude(kind__in=EDITS),
         read=acts.of_event,
         at="at",
         by="who",
-        kinds=tuple(HistoryKind(kind) for kind in AuditKind if kind is not AuditKind.CATEGORY),
+        kinds=tuple(HistoryKind(kind) for kind in AuditKind if kind not in EDITS),
     ),
     _Table(
         rows=lambda: CategoryChange.objects.select_related("by"),
@@ -228,10 +230,17 @@ _TABLES = (
     ),
     _Table(
         rows=lambda: AuditEvent.objects.filter(kind=AuditKind.CATEGORY),
-        read=acts.of_rule_edit,
+        read=acts.of_edit,
         at="at",
         by="who",
         kinds=(HistoryKind.CATEGORY,),
+    ),
+    _Table(
+        rows=lambda: AuditEvent.objects.filter(kind=AuditKind.PROJECT),
+        read=acts.of_edit,
+        at="at",
+        by="who",
+        kinds=(HistoryKind.PROJECT,),
     ),
 )
 

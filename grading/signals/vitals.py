@@ -404,8 +404,9 @@ class VitalsCollector:
             _add_name(self._subagents, next((kind for kind in kinds if kind and isinstance(kind, str)), "default"))
 
     def _claimed_without_green(self, test_runs: Sequence[SuiteRun], closing_text: str) -> bool | None:
+        """Whether the last message claims success after a change of code that no run of tests passed since."""
         if not self._last_change_at:
-            return None
+            return False
         later = [run.passed for run in test_runs if run.at >= self._last_change_at]
         if True in later or not claims_success(closing_text):
             return False

@@ -33,7 +33,7 @@ def setting(log: Transcript, name: str, value: str, **fields) -> Transcript:
 
 def test_an_empty_log_has_no_vitals():
     """Nothing is known of an empty log: no number is made up."""
-    assert vitals(Transcript()) == Vitals()
+    assert vitals(Transcript()) == Vitals(claimed_without_green=False)
 
 
 def test_active_minutes_leave_out_waiting_for_a_person():
@@ -195,7 +195,7 @@ def test_claims_without_a_green_run(before, after, said, expected):
 
 def test_without_a_change_of_code_nothing_needs_a_run():
     """A claim about a text is none about code; and a run without a result leaves it open."""
-    assert vitals(Transcript().edit("/w/README.md", "x", "y").says("Done.")).claimed_without_green is None
+    assert vitals(Transcript().edit("/w/README.md", "x", "y").says("Done.")).claimed_without_green is False
     log = Transcript().edit("/w/a.py", "x", "y").run("pytest", "collecting ...", failed=None).says("Done.")
     assert vitals(log).claimed_without_green is None
 

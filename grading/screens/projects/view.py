@@ -12,7 +12,6 @@ from grading.access.recording import record
 from grading.models import Project
 from grading.models.audit import AuditKind
 from grading.models.projects import MAX_PROJECT_NAME
-from grading.plain import UNSEEN
 from grading.screens.http import StaffRequest, staff_view
 
 LISTED = 200
@@ -48,7 +47,7 @@ def _rename(request: StaffRequest, key: str, name: str) -> None:
     with transaction.atomic():
         project = get_object_or_404(Project.objects.select_for_update(), pk=int(key) if is_one else 0)
         before = project.name
-        if not name or len(name) > MAX_PROJECT_NAME or UNSEEN.search(name):
+        if not name or len(name) > MAX_PROJECT_NAME or not name.isprintable():
             messages.error(
                 request,
                 f"Expected a name of 1 to {MAX_PROJECT_NAME} visible characters, got {len(name)}. "
