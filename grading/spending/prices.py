@@ -34,10 +34,10 @@ class PublishedPrices:
 
     def cost(self, response: ModelResponse, model: str, at: dt.datetime) -> Decimal | None:
         """What a response cost in microdollars, unrounded; None if the model is unknown or its tokens are not."""
-        known = self.find(model)
-        if known is None or not response.is_known:
+        match = self.find(model)
+        if match is None or not response.is_known:
             return None
-        provider, info = known
+        provider, info = match
         # Logs count cached tokens apart; here `input_tokens` includes them.
         usage = Usage(
             input_tokens=response.input_tokens + response.cache_read_tokens + response.cache_write_tokens,
@@ -64,10 +64,10 @@ class PublishedPrices:
         """Dollars for a million tokens of input, cached input, cache writes and output, for prompts that are not long;
         None if the model is unknown.
         """
-        known = self.find(model)
-        if known is None:
+        match = self.find(model)
+        if match is None:
             return None
-        price = known[1].get_prices(at)
+        price = match[1].get_prices(at)
         values = [getattr(price, f"{name}_mtok") for name in ("input", "cache_read", "cache_write", "output")]
         return tuple(value.base if isinstance(value, types.TieredPrices) else value for value in values)
 

@@ -168,8 +168,8 @@ class DayCost:
     label: str
 
 
-def costs(bars: Sequence[DayCost], *, css: str = "") -> SafeString:
-    """Money by day, oldest first. What is only expected has the class `css`, and is hatched by default."""
+def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
+    """Money by day, oldest first. What is only expected has the class `expected_css`, and is hatched by default."""
     x0, base = 4.0, COSTS - 24.0
     ceiling = round_up(max((bar.reported + bar.expected for bar in bars), default=0), least=0.02)
     y = Axis(0, ceiling, base, 12)
@@ -182,7 +182,7 @@ def costs(bars: Sequence[DayCost], *, css: str = "") -> SafeString:
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, top = x0 + index * step, y.at(bar.reported)
-        for fill, bottom, height in (("f-ink", base, base - top), (css, top, base - y.at(bar.expected))):
+        for fill, bottom, height in (("f-ink", base, base - top), (expected_css, top, base - y.at(bar.expected))):
             marks.append(wide_rect(fill, (x, bottom - height, step * 0.6, height), bar.label) if height else "")
         is_last = index == len(bars) - 1
         if (len(bars) - 1 - index) % every == 0:

@@ -72,7 +72,7 @@ def spent_rows(session: Session) -> list[RanWithRow]:
         rows.append(RanWithRow(title="Reported cost", value=usd(session.cost_usd)))
     counts = sum_tokens(usage)
     if counts is not None:
-        parts = [f"{short_number(counts[name])} {words}" for name, words in TOKEN_NAMES.items()]
+        parts = [f"{short_number(counts[name])} {label}" for name, label in TOKEN_NAMES.items()]
         rows.append(RanWithRow(title="Tokens", value=f"{short_number(session.tokens)}: {', '.join(parts)}"))
     return rows
 

@@ -139,11 +139,11 @@ def model_rows() -> list[ModelRow]:
     listed = []
     for row in used.order_by("-tokens", "model")[:LISTED]:
         price = price_on(typed, row["model"], today)
-        known = published.base_prices(row["model"], now) if price is None else None
-        prices: Any = known
+        listed_prices = published.base_prices(row["model"], now) if price is None else None
+        prices: Any = listed_prices
         if price is not None:
             prices = tuple(Decimal(getattr(price, name)) / PRICE_UNITS for name in PRICE_COLUMNS)
-        source = "typed here" if price else "published" if known else ""
+        source = "typed here" if price else "published" if listed_prices else ""
         listed.append(
             ModelRow(
                 model=row["model"],

@@ -117,7 +117,7 @@ def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
         bars.append(
             charts.DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label)
         )
-    return charts.costs(bars, css="f-paused")
+    return charts.costs(bars, expected_css="f-paused")
 
 
 def unknown(filters: SpendingFilterForm) -> list[dict[str, Any]]:
