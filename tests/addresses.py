@@ -198,7 +198,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:quota": Address(opens=VIEWER),
     "admin:spending": Address(
-        opens=VIEWER, queries=("", "?days=90&by=arm", "?by=model&agent=nobody", "?by=day&days=365")
+        opens=VIEWER, queries=("", "?days=90&by=arm", "?by=model&agent=nobody", "?by=day&days=180")
     ),
     "admin:prices": Address(
         opens=VIEWER,

@@ -4,6 +4,7 @@ The published prices come with the package genai-prices. They are those of its r
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,23 +33,29 @@ class PublishedPrices:
         self._snapshot = DataSnapshot(providers=providers, from_auto_update=False)
         self._models: dict[str, tuple[types.Provider, types.ModelInfo] | None] = {}
 
-    def cost(self, response: ModelResponse, model: str, at: dt.datetime) -> Decimal | None:
-        """What a response cost in microdollars, unrounded; None if the model is unknown or its tokens are not."""
+    def cost(self, model: str, responses: Iterable[tuple[ModelResponse, dt.datetime]]) -> Decimal | None:
+        """What responses of a model cost in microdollars, unrounded, each at the price of its time. None if that is
+        unknown, because the model or the tokens of a response are, or because the model isn't priced by tokens.
+        """
         match = self.find(model)
-        if match is None or not response.is_known:
+        if match is None:
             return None
-        provider, info = match
-        # Logs count cached tokens apart; here `input_tokens` includes them.
-        usage = Usage(
-            input_tokens=response.input_tokens + response.cache_read_tokens + response.cache_write_tokens,
-            cache_read_tokens=response.cache_read_tokens,
-            cache_write_tokens=response.cache_write_tokens,
-            cache_write_1h_tokens=response.hour_cache_write_tokens,
-            output_tokens=response.output_tokens,
-        )
-        context = {"speed": response.speed} if response.speed else None
-        price = info.calc_price(usage, provider, genai_request_timestamp=at, price_context=context)
-        return price.total_price * MICRODOLLARS
+        cost = Decimal(0)
+        # Where a long prompt costs as much as a short one, the sum of the tokens is priced, which takes less time.
+        sums: dict[int, tuple[types.ModelPrice, Counter[str]]] = {}
+        for response, at in responses:
+            if not response.is_known:
+                return None
+            price, tokens = _price_at(*match, response.speed, at), _tokens_of(response)
+            if price.input_mtok is None or price.output_mtok is None:
+                return None
+            if any(isinstance(value, types.TieredPrices) for value in vars(price).values()):
+                cost += price.calc_price(Usage(**tokens))["total_price"]
+            else:
+                sums.setdefault(id(price), (price, Counter()))[1].update(tokens)
+        for price, total in sums.values():
+            cost += price.calc_price(Usage(**total))["total_price"]
+        return cost * MICRODOLLARS
 
     def find(self, model: str) -> tuple[types.Provider, types.ModelInfo] | None:
         """The model and its provider. `model` is as a log names it: `claude-opus-4-6`, `openai/gpt-5.5`, or an id of
@@ -62,12 +69,14 @@ class PublishedPrices:
 
     def base_prices(self, model: str, at: dt.datetime) -> tuple[Decimal | None, ...] | None:
         """Dollars for a million tokens of input, cached input, cache writes and output, for prompts that are not long;
-        None if the model is unknown.
+        None if the model has no price by tokens.
         """
         match = self.find(model)
         if match is None:
             return None
         price = match[1].get_prices(at)
+        if price.input_mtok is None or price.output_mtok is None:
+            return None
         values = [getattr(price, f"{name}_mtok") for name in ("input", "cache_read", "cache_write", "output")]
         return tuple(value.base if isinstance(value, types.TieredPrices) else value for value in values)
 
@@ -76,6 +85,24 @@ class PublishedPrices:
             return self._snapshot.find_provider_model(model, None, provider, None)
         except LookupError:
             return None
+
+
+def _price_at(provider: types.Provider, model: types.ModelInfo, speed: str, at: dt.datetime) -> types.ModelPrice:
+    """The price of a model at a time. A speed has a price of its own only with the model's own provider."""
+    if speed in ("", "standard") or not any(model is each for each in provider.models):
+        return model.get_prices(at)
+    return model.get_prices(at, {"speed": speed})
+
+
+def _tokens_of(response: ModelResponse) -> dict[str, int]:
+    """The tokens of a response as the package counts them: its `input_tokens` include the cached ones."""
+    return {
+        "input_tokens": response.input_tokens + response.cache_read_tokens + response.cache_write_tokens,
+        "cache_read_tokens": response.cache_read_tokens,
+        "cache_write_tokens": response.cache_write_tokens,
+        "cache_write_1h_tokens": response.hour_cache_write_tokens,
+        "output_tokens": response.output_tokens,
+    }
 
 
 class Price(Protocol):

@@ -6,7 +6,7 @@ own logs and subagents' ─► each response once ─► without messages that o
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 from django.utils import timezone
@@ -18,11 +18,18 @@ from grading.models import ModelPrice, Session, SessionUsage
 from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, sum_tokens
 from grading.plain import plain_text
 from grading.spending import messages
-from grading.spending.prices import Price, PublishedPrices, Tokens, price_on
+from grading.spending.prices import PublishedPrices, Tokens, price_on
 from grading.vocabulary import CostUnknown
 
 # Rows of a session; further days are added to its last one.
 MAX_ROWS = 1_000
+# The counts of a response by the column of a row.
+COUNTS = {
+    "input_tokens": "input_tokens",
+    "cached_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "output_tokens": "output_tokens",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,52 +128,35 @@ def _store(session: Session, loaded: SessionResponses) -> None:
 _COMPARED = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
 
 
-@dataclass(slots=True)
-class _Group:
-    """The responses of one model on one day. `list_cost` is None once one of them has no published price."""
-
-    responses: list[ModelResponse] = field(default_factory=list)
-    list_cost: Decimal | None = Decimal(0)
-
-
 def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[SessionUsage]:
     """Unsaved usage rows of these responses, by model and day.
 
     A response without a model counts as the session's, and one without a plausible time as made when the session ended.
     """
-    published, groups = PublishedPrices(), defaultdict[tuple[str, dt.date], _Group](_Group)
-    earliest = session.started_at or session.ended_at
+    groups = defaultdict[tuple[str, dt.date], list[tuple[ModelResponse, dt.datetime]]](list)
+    earliest = (session.started_at or session.ended_at).timestamp()
     for response in responses:
-        model = plain_text(response.model or session.model)
         at = session.ended_at
-        if response.at is not None and earliest.timestamp() <= response.at <= session.ended_at.timestamp():
+        if response.at is not None and earliest <= response.at <= session.ended_at.timestamp():
             at = dt.datetime.fromtimestamp(response.at, dt.UTC)
-        day = timezone.localdate(at)
+        model, day = plain_text(response.model or session.model), timezone.localdate(at)
         if (model, day) not in groups and len(groups) >= MAX_ROWS:
             day = timezone.localdate(session.ended_at)
-        group = groups[model, day]
-        group.responses.append(response)
-        cost = published.cost(response, model, at)
-        group.list_cost = None if cost is None or group.list_cost is None else group.list_cost + cost
+        groups[model, day].append((response, at))
+    published = PublishedPrices()
     typed = list(ModelPrice.objects.filter(model__in={model for model, _day in groups}))
-    return [_row(session, model, day, group, typed) for (model, day), group in sorted(groups.items())]
-
-
-def _row(session: Session, model: str, day: dt.date, group: _Group, typed: Iterable[Price]) -> SessionUsage:
-    row = SessionUsage(session=session, model=model, day=day)
-    tokens = Tokens(
-        input_tokens=sum(each.input_tokens for each in group.responses),
-        cached_tokens=sum(each.cache_read_tokens for each in group.responses),
-        cache_write_tokens=sum(each.cache_write_tokens for each in group.responses),
-        output_tokens=sum(each.output_tokens for each in group.responses),
-    )
-    is_known = all(each.is_known for each in group.responses)
-    if not is_known or max(getattr(tokens, name) for name in TOKEN_COLUMNS) > MAX_ROW_TOKENS:
-        return row
-    for name in TOKEN_COLUMNS:
-        setattr(row, name, getattr(tokens, name))
-    if group.list_cost is not None:
-        row.list_cost_micro = int(group.list_cost.quantize(Decimal(1), rounding=ROUND_HALF_UP))
-    price = price_on(typed, model, day)
-    row.cost_micro = row.list_cost_micro if price is None else tokens.cost_at(price)
-    return row
+    rows = []
+    for (model, day), group in sorted(groups.items(), key=lambda item: item[0]):
+        row = SessionUsage(session=session, model=model, day=day)
+        rows.append(row)
+        counts = {column: sum(getattr(each, name) for each, _at in group) for column, name in COUNTS.items()}
+        if not all(each.is_known for each, _at in group) or max(counts.values()) > MAX_ROW_TOKENS:
+            continue
+        for column, count in counts.items():
+            setattr(row, column, count)
+        list_cost = published.cost(model, group)
+        if list_cost is not None:
+            row.list_cost_micro = int(list_cost.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+        price = price_on(typed, model, day)
+        row.cost_micro = row.list_cost_micro if price is None else Tokens(**counts).cost_at(price)
+    return rows

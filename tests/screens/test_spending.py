@@ -225,7 +225,7 @@ def shown(site, viewer: Client, session: Session, secret: str) -> dict[str, tupl
     (line,) = [row for row in map(json.loads, lines) if row["session"] == session.external_id]
     text = b"".join(viewer.get("/sessions.csv").streaming_content).decode()
     (row,) = [row for row in csv.DictReader(io.StringIO(text)) if row["session"] == session.external_id]
-    total = costs(viewer, f"?agent={session.agent}&days=365")["total"]
+    total = costs(viewer, f"?agent={session.agent}&days=180")["total"]
     places = {
         "list": (listed.tokens, listed.cost_micro),
         "API": (api["tokens"], api["cost_micro"]),
@@ -267,5 +267,5 @@ def test_every_place_shows_the_same_cost_and_tokens(site, viewer, now):
     assert agree() == (3 * TOKENS + 52_000, 1_400 + 1_000 + 5_000 + 4_000 + 400 + 8_000)
     erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked to")
     assert SessionUsage.objects.count() == 0
-    assert costs(viewer, "?days=365")["rows"] == []
+    assert costs(viewer, "?days=180")["rows"] == []
     assert Project.objects.count() == 0

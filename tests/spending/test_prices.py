@@ -62,6 +62,14 @@ def test_models_are_found_under_the_names_that_logs_have(model, name):
     assert (known and known[1].id) == name
 
 
+def test_a_model_without_a_price_by_tokens_is_not_free(site):
+    """The published data list some models without prices, or with a price of seconds."""
+    for name in ("cerebras/qwen-3-coder-480b", "whisper-1"):
+        assert prices.PublishedPrices().find(name) is not None
+        site.upload(name, claude(name, message(name, name[:10], model=name)))
+    assert set(Session.objects.values_list("cost_unknown", flat=True)) == {CostUnknown.NO_PRICE}
+
+
 def test_a_long_prompt_has_its_own_price(site):
     """Sonnet 4.5 costs twice as much from 200,000 input tokens on: response by response, not by the session's sum."""
     lines = [message("s", str(n), given=150_000, answered=0, model="claude-sonnet-4-5-20250929") for n in range(2)]
