@@ -50,12 +50,12 @@ def store_log(session: Session, signals: Signals | None, version: str, *, is_own
     row: SessionFacts | None = getattr(session, "facts", None)
     if signals is None or signals.vitals is None:
         if row is not None:
-            _save(row, {"version": "", **_ran_with({}, row.stated), **dict.fromkeys(VITALS)})
+            _save(row, {"version": "", **_ran_with(session, {}, row.stated), **dict.fromkeys(VITALS)})
         return
     log_vitals = signals.vitals
     row = row or SessionFacts(session=session)
     columns = _vitals(signals, log_vitals) if is_own else dict.fromkeys(VITALS)
-    _save(row, {"version": version, **_ran_with(_shown_by_log(log_vitals), row.stated), **columns})
+    _save(row, {"version": version, **_ran_with(session, _shown_by_log(log_vitals), row.stated), **columns})
     key = project_key(log_vitals.repository or repository_folder(log_vitals.folder))
     if key and session.project_id is None:
         session.project = Project.objects.for_key(key)
@@ -67,7 +67,7 @@ def store_expired(session: Session, signals: Signals | None, header: Mapping[str
     row: SessionFacts = getattr(session, "facts", None) or SessionFacts(session=session)
     log = {"harness_version": header.get("harness_version"), "model_calls": {header.get("model"): None}}
     columns = dict.fromkeys(VITALS) if signals is None else _vitals(signals, None)
-    _save(row, {"version": EXPIRED, **_ran_with(_clean(log), row.stated), **columns})
+    _save(row, {"version": EXPIRED, **_ran_with(session, _clean(log), row.stated), **columns})
 
 
 def store_statement(session: Session, source: FactSource, statement: Mapping[str, Any]) -> bool:
@@ -80,7 +80,7 @@ def store_statement(session: Session, source: FactSource, statement: Mapping[str
     log = {name: getattr(row, name) for name, given_by in row.sources.items() if given_by == FactSource.LOG}
     files = [file for file in row.instruction_files or [] if file["source"] == FactSource.LOG]
     stated = {**row.stated, source.value: {**row.stated.get(source.value, {}), **_clean(statement)}}
-    return _save(row, {"stated": stated, **_ran_with({**log, "instruction_files": files}, stated)})
+    return _save(row, {"stated": stated, **_ran_with(session, {**log, "instruction_files": files}, stated)})
 
 
 def _save(row: SessionFacts, values: Mapping[str, Any]) -> bool:
@@ -95,9 +95,9 @@ def _save(row: SessionFacts, values: Mapping[str, Any]) -> bool:
     return True
 
 
-def _ran_with(log: Mapping[str, Any], stated: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _ran_with(session: Session, log: Mapping[str, Any], stated: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The columns for what a session ran with, and their sources: each value is the log's, else the hook's, else the
-    caller's. `log` and `stated`, by source, are clean.
+    caller's. `log` and `stated`, by source, are clean. A model that no log names is the submitted one.
     """
     by_source = {source.value: stated.get(source.value, {}) for source in FactSource} | {FactSource.LOG.value: log}
     columns: dict[str, Any] = {
@@ -112,6 +112,9 @@ def _ran_with(log: Mapping[str, Any], stated: Mapping[str, Mapping[str, Any]]) -
             if values.get(name) not in (None, "", {}) and name != "instruction_files":
                 columns[name], sources[name] = values[name], source
                 break
+    if not columns["model_calls"] and session.model:
+        columns["model_calls"] = {_clean_line(session.model, MAX_NAME): None}
+        sources["model_calls"] = FactSource.CALLER.value
     # A log may show only files that were loaded late, and the hook all others. Each name is of the first source.
     files: list[dict[str, Any]] = []
     for source, values in by_source.items():
@@ -169,12 +172,12 @@ def _clean_line(value: object, limit: int) -> str:
 
 
 def instruction_name(path: str, folder: str) -> str:
-    """The name of an instruction file relative to the session's folder, or to the home folder.
+    """The name of an instruction file relative to the session's repository, or to the home folder.
 
-    >>> instruction_name("/home/ada/engine/docs/AGENTS.md", "/home/ada/engine"), instruction_name("/root/.x/A.md", "/w")
-    ('docs/AGENTS.md', '~/.x/A.md')
+    >>> instruction_name("/w/x/docs/A.md", "/w/x/.claude/worktrees/fox"), instruction_name("/root/.x/A.md", "")
+    ('docs/A.md', '~/.x/A.md')
     """
-    name, root = path.replace("\\", "/"), folder.replace("\\", "/").rstrip("/")
+    name, root = path.replace("\\", "/"), WORKTREE.sub("", folder.replace("\\", "/").rstrip("/"))
     return name.removeprefix(f"{root}/") if root and name.startswith(f"{root}/") else HOME.sub("~/", name)
 
 

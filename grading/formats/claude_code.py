@@ -135,7 +135,7 @@ class ClaudeCode(Parser):
         attachment = mapping(record.get("attachment"))
         if attachment.get("type") == "nested_memory":
             file = mapping(attachment.get("content"))
-            path = text(attachment.get("displayPath")) or text(attachment.get("path"))
+            path = text(attachment.get("path")) or text(attachment.get("displayPath"))
             self.note_instructions(path, text(file.get("rawContent")) or text(file.get("content")))
 
     def finish(self) -> list[Event]:

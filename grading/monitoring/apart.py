@@ -12,9 +12,13 @@ a t test:
 n/(1 + ρ·n), because an arm has good and bad days. A better agent is better everywhere, but who lifts every arm by more
 than agents differ is found all the same.
 
-The others are the agents that began earlier; for those that began first, all others. So agents of one operator that
-come together don't vouch for each other, and the agents before them don't stand apart because of them. In each arm the
-latest agent that stands apart is found first, and the rest is compared without it.
+The others are the agents that began earlier. Those that began first are compared with each other; one that began alone,
+with all others. So agents of one operator that come together don't vouch for each other, and the agents before them
+don't stand apart because of them. In each arm the latest agent that stands apart is found first, and the rest is
+compared without it.
+
+Each agent gets an equal part of LEVEL, and so does each of its arms. So an agent in one arm is not harder to find where
+others work in many.
 """
 
 import math
@@ -30,7 +34,7 @@ from bandit.core.table import MICRO, RewardRow
 # rewards are either high or low.
 LEAST_OWN, LEAST_OTHERS = 3, 2
 # The chance that anybody is found where all agents are alike, at one look.
-LEVEL = 0.005
+LEVEL = 0.01
 SKILL = 0.05
 USUAL_VARIANCE, USUAL = 0.03, 10
 # The fewest agents that can be compared.
@@ -40,7 +44,7 @@ MIN_AGENTS = 2
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
     """An agent's `n` rewards in `arm` with their mean, and how many the others' are, with theirs. `p`: two-sided,
-    times the number of comparisons.
+    times the number of agents compared and of this one's arms.
     """
 
     arm: str
@@ -111,14 +115,13 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
     for arm, agents in means.items():
         for agent, difference in _differences(agents, since).items():
             compared[agent][arm] = difference
-    count = sum(len(by_arm) for by_arm in compared.values())
     outliers = []
     for arm, agents in means.items():
         remaining = dict(agents)
         while True:
             differences = _differences(remaining, since)
             chances = {
-                agent: count * _chance(arm, each, compared[agent], freedom)
+                agent: len(compared) * len(compared[agent]) * _chance(arm, each, compared[agent], freedom)
                 for agent, each in differences.items()
                 if not each.is_pair or each.value > 0
             }
@@ -158,6 +161,8 @@ def _differences(agents: Mapping[str, AgentMean], since: Mapping[str, date]) -> 
     differences = {}
     for agent, own in agents.items():
         others = [each for name, each in agents.items() if since[name] < since[agent]]
+        if not others:
+            others = [each for name, each in agents.items() if since[name] == since[agent] and name != agent]
         others = others or [each for name, each in agents.items() if name != agent]
         n = sum(each.n for each in others)
         if own.n < LEAST_OWN or n < LEAST_OTHERS:

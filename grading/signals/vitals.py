@@ -87,7 +87,7 @@ class Vital:
 VITALS: Final = (
     Vital(
         name="minutes",
-        title="Minutes",
+        title="Minutes in the log",
         definition="From the first to the last time in the log.",
         caution="A log without times has none.",
     ),

@@ -49,10 +49,9 @@ def context(session: Session) -> dict[str, Any]:
     return {
         "spent": spent_rows(session),
         "ran_with": ran_with_rows(session, facts),
-        "vitals": [] if facts is None else vital_rows(facts),
+        "vitals": vital_rows(facts) if facts is not None and facts.version else [],
         "instructions": [] if facts is None else (facts.instruction_files or [])[:LISTED_FILES],
         "more_instructions": 0 if facts is None else max(0, len(facts.instruction_files or ()) - LISTED_FILES),
-        "was_read": facts is not None and bool(facts.version),
     }
 
 
@@ -106,9 +105,9 @@ def ran_with_rows(session: Session, facts: SessionFacts | None) -> list[RanWithR
             rows.append(RanWithRow(title=title, value=value, source=sources.get(name, "")))
     for name, title in LISTS:
         names = getattr(facts, name)
-        if names is not None:
+        if names:
             # Names were redacted one by one, and may be one secret in several pieces.
-            value = redact(", ".join(names)) or "none used"
+            value = redact(", ".join(names))
             rows.append(RanWithRow(title=title, value=value, source=sources.get(name, "")))
     return rows
 

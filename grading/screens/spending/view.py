@@ -25,8 +25,8 @@ from grading.vocabulary import CostUnknown
 
 DAYS = 30
 LISTED = 50
-# Rows are added up for each request. On a site of 200,000 sessions in three years (`benchmarks/pages.py`), that takes 25
-# ms of processor time for 30 days and 40 ms for 90; for half a year 60 ms, and 110 ms by arm.
+# Rows are added up for each request. On a site of 200,000 sessions in three years (`benchmarks/pages.py`), that takes
+# 25 ms of processor time for 30 days and 40 ms for 90; for half a year 60 ms, and 110 ms by arm.
 PERIODS = [("1", "today"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("180", "half a year")]
 # The filters that a usage row and a session have alike, with the path of each from a session.
 FILTERS = {"category": "category", "harness": "harness", "agent": "agent", "project": "project__name", "model": "model"}
