@@ -8,7 +8,7 @@ an agent's arrivals changes the result, and an erasure gives the messages to the
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
@@ -19,20 +19,17 @@ from grading.models import MessageClaim, Session
 from grading.witness import Witness
 
 
-def update_claims(session: Session, messages: Collection[int]) -> set[int]:
-    """Store which messages the session claims. Returns the keys of the other sessions that claim some of them, or some
-    of those that this session claimed before.
-    """
+def update_claims(session: Session, messages: Collection[int]) -> bool:
+    """Store which messages the session claims. Returns whether it claims one no longer."""
     claims = MessageClaim.objects.filter(session=session)
     before = set(claims.values_list("message", flat=True))
     wanted = set(messages)
-    others = sharers([session.pk]) if before else set[int]()
-    if before - wanted:
+    has_dropped = bool(before - wanted)
+    if has_dropped:
         claims.delete()
         before = set()
-    new = sorted(wanted - before)
-    MessageClaim.objects.bulk_create(MessageClaim(session=session, message=message) for message in new)
-    return others | (sharers([session.pk]) if new else set[int]())
+    MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted - before))
+    return has_dropped
 
 
 def sharers(sessions: Collection[int]) -> set[int]:
@@ -41,17 +38,26 @@ def sharers(sessions: Collection[int]) -> set[int]:
     return set(others.values_list("session", flat=True).distinct()[: ownership.MAX_COMPARED])
 
 
-def foreign_messages(session: Session) -> frozenset[int]:
-    """The messages in the session's logs that other sessions own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedMessages:
+    """The messages in a session's logs that other sessions claim too: its `own`, and those that are `foreign`."""
+
+    own: frozenset[int] = frozenset()
+    foreign: frozenset[int] = frozenset()
+
+
+def shared_messages(session: Session) -> SharedMessages:
+    """The messages that the session and others claim, by whether it owns them."""
     shared: dict[int, set[int]] = defaultdict(set)
     for other, message in _claims_of_the_same([session.pk]).values_list("session", "message"):
         shared[other].add(message)
     if not shared:
-        return frozenset()
+        return SharedMessages()
     claimed = frozenset(set[int]().union(*shared.values()))
     rivals = Session.objects.filter(pk__in=sorted(shared)[: ownership.MAX_COMPARED], is_sample=session.is_sample)
     others = [_holding(rival, frozenset(shared[rival.pk])) for rival in rivals.select_related("log")]
-    return frozenset(owner_rule.foreign_records(_holding(session, claimed), others))
+    foreign = frozenset(owner_rule.foreign_records(_holding(session, claimed), others))
+    return SharedMessages(own=claimed - foreign, foreign=foreign)
 
 
 def _claims_of_the_same(sessions: Collection[int]) -> QuerySet[MessageClaim]:

@@ -5,7 +5,7 @@ own logs and subagents' ─► each response once ─► without messages that o
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -18,11 +18,13 @@ from grading.models import ModelPrice, Session, SessionUsage
 from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, sum_tokens
 from grading.plain import plain_text
 from grading.spending import messages
+from grading.spending.messages import SharedMessages
 from grading.spending.prices import PublishedPrices, Tokens, price_on
 from grading.vocabulary import CostUnknown
 
 # Rows of a session; further days are added to its last one.
 MAX_ROWS = 1_000
+ROW_COLUMNS = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
 # The counts of a response by the column of a row.
 COUNTS = {
     "input_tokens": "input_tokens",
@@ -46,16 +48,17 @@ def record(session: Session) -> None:
     Runs in the caller's transaction, after `ownership.lock`, once `ownership.update` has decided which logs count.
     """
     loaded = load_responses(session)
+    others_before = messages.sharers([session.pk])
     claimed = [each.message for each in loaded.responses if each.message is not None]
-    others = messages.update_claims(session, claimed)
-    _store(session, loaded)
-    refresh(others)
-
-
-def refresh(sessions: Iterable[int]) -> None:
-    """Store again what these sessions (by key) used and cost, after the owner of messages in their logs changed."""
-    for session in Session.objects.filter(pk__in=list(sessions)).with_people().prefetch_related("evidence"):
-        _store(session, load_responses(session))
+    has_dropped = messages.update_claims(session, claimed)
+    shared = messages.shared_messages(session)
+    _store(session, loaded, shared)
+    # Nothing changes for others if this session is new, and they own all messages that it shares with them.
+    others = others_before if has_dropped else set[int]()
+    if shared.own or others_before:
+        others |= messages.sharers([session.pk])
+    for other in Session.objects.filter(pk__in=others).with_people().prefetch_related("evidence"):
+        _store(other, load_responses(other), messages.shared_messages(other))
 
 
 def load_responses(session: Session) -> SessionResponses:
@@ -97,11 +100,10 @@ def load_responses(session: Session) -> SessionResponses:
     return SessionResponses(responses=responses)
 
 
-def _store(session: Session, loaded: SessionResponses) -> None:
+def _store(session: Session, loaded: SessionResponses, shared: SharedMessages) -> None:
     """Replace the session's usage rows by those of the loaded responses that it owns, and update its cost columns."""
     problem = loaded.problem
-    foreign = messages.foreign_messages(session)
-    own = [each for each in loaded.responses if each.message is None or each.message not in foreign]
+    own = [each for each in loaded.responses if each.message not in shared.foreign]
     if loaded.responses and not own:
         problem = CostUnknown.ELSEWHERE
     rows = usage_rows(session, own)
@@ -111,9 +113,8 @@ def _store(session: Session, loaded: SessionResponses) -> None:
     if problem not in {None, CostUnknown.ELSEWHERE} and session.cost_usd is not None:
         rows.append(SessionUsage.reported(session, sum(priced)))
         problem = None
-    columns = [name for name in _COMPARED if name != "session"]
-    before = {tuple(row) for row in session.usage.values_list(*columns)}
-    if before != {tuple(getattr(row, name) for name in columns) for row in rows}:
+    stored = set(session.usage.values_list(*ROW_COLUMNS))
+    if stored != {tuple(getattr(row, name) for name in ROW_COLUMNS) for row in rows}:
         session.usage.all().delete()
         SessionUsage.objects.bulk_create(rows)
     tokens = sum_tokens(rows)
@@ -123,9 +124,6 @@ def _store(session: Session, loaded: SessionResponses) -> None:
     Session.objects.filter(pk=session.pk).update(
         tokens=session.tokens, cost_micro=session.cost_micro, cost_unknown=session.cost_unknown
     )
-
-
-_COMPARED = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
 
 
 def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[SessionUsage]:
