@@ -46,6 +46,22 @@ class Outcome(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
+class CostUnknown(LabelledEnum):
+    """Why the cost of a session is not known."""
+
+    NOT_READ = "not_read", "its log was not read for tokens yet"
+    NO_LOG = "no_log", "it has no readable log, and nobody reported a cost"
+    NO_TOKENS = "no_tokens", "its log records no tokens, or impossible ones"
+    NO_PRICE = "no_price", "no price is known for a model that it used"
+    # Not unknown: the figures of another session include it.
+    ELSEWHERE = "elsewhere", "counted in another session"
+
+    @classmethod
+    def missing(cls) -> list["CostUnknown"]:
+        """The reasons of sessions whose cost is in no figure."""
+        return [reason for reason in cls if reason is not cls.ELSEWHERE]
+
+
 class WorkKind(LabelledEnum):
     """The kind of work of a session. Each kind has its own rubric."""
 

@@ -197,6 +197,21 @@ SCREENS: dict[str, Address] = {
         ),
     ),
     "admin:quota": Address(opens=VIEWER),
+    "admin:spending": Address(
+        opens=VIEWER, queries=("", "?days=90&by=arm", "?by=model&agent=nobody", "?by=day&days=180")
+    ),
+    "admin:prices": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {
+            "do": "set",
+            "model": "my-model",
+            "valid_from": "2026-01-01",
+            "input_price": "3",
+            "output_price": "15",
+        },
+        queries=("", "?model=my-model"),
+    ),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
     "admin:costs_csv": Address(opens=VIEWER, kind=FILE, queries=("?days=90",)),
     "admin:quota_pause": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"note": "moving the gateway"}),

@@ -96,6 +96,8 @@ ON_POSTGRESQL = (
     "review/test_review_queue.py",
     "screens/test_every_page.py",
     "screens/test_roles_matrix.py::test_who_may_act_does_and_who_may_not_changes_nothing[a superuser]",
+    "screens/test_spending.py",
+    "spending/",
 )
 # Statistics of many draws, which are the same on both.
 NOT_ON_POSTGRESQL = (

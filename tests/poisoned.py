@@ -49,6 +49,7 @@ from grading.models import (
     JudgeKey,
     JudgeKeyTest,
     JudgeRun,
+    ModelPrice,
     Notice,
     NoticeChannel,
     PeriodicJob,
@@ -60,10 +61,12 @@ from grading.models import (
     Session,
     SessionLog,
     SessionTraits,
+    SessionUsage,
 )
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
+from grading.models.spending import PRICE_COLUMNS, TOKEN_COLUMNS
 from grading.signals import conditions
 from grading.signals.traits import Traits
 from grading.vocabulary import Outcome, Reason, Source
@@ -189,6 +192,7 @@ def make() -> tuple[World, set[str]]:
         _people(sessions)
         _seeded(poisoner)
         _categories(sessions)
+        _models(sessions)
     made.rows |= {
         "session": sessions[0],
         "session_pk": sessions[0].pk,
@@ -336,6 +340,15 @@ def _categories(sessions: list[Session]) -> None:
     for session in sessions:
         hostile = Traits(task="\n".join(LINES), branch=" ".join(lines), repositories=tuple(lines), folder=lines[0])
         SessionTraits.objects.create(session=session, data=hostile.as_dict())
+
+
+def _models(sessions: list[Session]) -> None:
+    """Models of hostile names that sessions used, some with a price."""
+    for session in sessions:
+        day = timezone.localdate(session.ended_at)
+        counts = dict.fromkeys(TOKEN_COLUMNS, 1_000)
+        SessionUsage.objects.create(session=session, day=day, **counts, cost_micro=session.pk % 2 or None)
+        ModelPrice.objects.create(valid_from=day, **dict.fromkeys(PRICE_COLUMNS, 10_000))
 
 
 def _seeded(poisoner: Poisoner) -> None:

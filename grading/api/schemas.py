@@ -176,8 +176,30 @@ class FactsOut(Schema):
     claimed_without_green: bool | None
 
 
+class UsageOut(Schema):
+    """The tokens that a session used of a model on a day, and their cost in millionths of a dollar; null is unknown.
+
+    The four counts do not overlap. `basis` is "tokens"; or "reported" for the part of a reported cost that the tokens
+    do not explain.
+    """
+
+    model: str
+    day: dt.date
+    basis: str
+    input_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost_micro: int | None
+
+
 class SessionOut(Schema):
-    """A session with its grades. `chain` explains the reward source by source. `facts` is null if nothing was read."""
+    """A session with its grades. `chain` explains the reward source by source. `facts` is null if nothing was read.
+
+    `cost_micro` is what it cost in millionths of a dollar, or null, and then `cost_unknown` says why. If
+    `has_subscription`, its agent's models are paid by a subscription, and it is what the session would have cost.
+    `reported_cost_usd` is what the caller or the log stated. `tokens` are all of `usage`.
+    """
 
     id: int
     session_id: str
@@ -194,6 +216,12 @@ class SessionOut(Schema):
     project: str | None
     task: str
     facts: FactsOut | None
+    tokens: int | None
+    cost_micro: int | None
+    cost_unknown: str
+    has_subscription: bool
+    reported_cost_usd: float | None
+    usage: list[UsageOut]
     reward: ReadReward
     chain: list[dict[str, Any]]
     grades: list[GradeOut]

@@ -30,7 +30,7 @@ MAX_DEPTH, MAX_PARTS = 8, 500
 # Other sessions that are compared with one. If an agent forked one log more often, the earliest are compared.
 MAX_COMPARED = 50
 MAX_ANCHOR_ROWS = 20_000
-# The columns of a session that `_claimant` reads. Loading all of them takes a tenth of an upload's time.
+# The columns of a session that `claimant` reads. Loading all of them takes a tenth of an upload's time.
 CLAIMANT_COLUMNS = ("agent", "external_id", "ended_at", "is_sample", "log__receipt", "log__resumed", "log__size")
 # The columns of a log and its session that `_SessionGroup` reads.
 LOG_COLUMNS = (
@@ -333,7 +333,7 @@ class _SessionGroup:
                 ids.update(logs.load_records(row).ids)
             receipt = min((log.receipt for log in root_and_parts if log.receipt), default=0)
             witness = max((Witness(row.witness).strength for row in files), default=0)
-            by = replace(_claimant(self.logs[key].session), receipt=receipt, witness=witness)
+            by = replace(claimant(self.logs[key].session), receipt=receipt, witness=witness)
             self._holdings[key] = Holding(by=by, records=frozenset(ids))
         return self._holdings[key]
 
@@ -459,7 +459,7 @@ def _compute_owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> l
             # else is about to submit.
             witness = witness.alone
         by = replace(
-            _claimant(roots[row.session_id]),
+            claimant(roots[row.session_id]),
             receipt=row.receipt,
             made=row.origin == Origin.TRANSCRIPT,
             witness=witness.strength,
@@ -489,7 +489,7 @@ def _compute_owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> l
     return owners
 
 
-def _claimant(session: Session) -> Claimant:
+def claimant(session: Session) -> Claimant:
     """A root session as a claimant for the owner rule. Load it with its `log`."""
     log = store.log_of(session)
     return Claimant(

@@ -16,9 +16,10 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from grading import formats, signals
-from grading.evidence import logs, store, transcripts
+from grading.evidence import logs, store, transcripts, usage
 from grading.evidence.logs import Records
 from grading.evidence.store import Readable, Stored
+from grading.evidence.usage import LogUsage, UsageCollector
 from grading.formats.events import ParseReport, TranscriptHeader
 from grading.formats.scaffold import first_request_line
 from grading.formats.values import usd_or_none
@@ -91,13 +92,15 @@ class ParsedLog:
     signals: Signals
     traits: Traits
     records: Records
+    usage: LogUsage
 
 
 def parse(stream: BinaryIO, filename: str) -> ParsedLog:
     """Parse a whole log, in one pass over its events. Raises UnknownFormat and EmptyTranscript."""
     reader = formats.read(stream, filename)
     collector = logs.RecordCollector(reader)
-    traits_reader = TraitsReader(collector.events())
+    usage_collector = UsageCollector(collector.events())
+    traits_reader = TraitsReader(usage_collector.events())
     extracted = signals.extract(traits_reader.events())
     return ParsedLog(
         format=reader.format,
@@ -106,6 +109,7 @@ def parse(stream: BinaryIO, filename: str) -> ParsedLog:
         signals=extracted,
         traits=traits_reader.traits(reader.header, extracted),
         records=collector.records(extracted),
+        usage=usage_collector.usage(),
     )
 
 
@@ -138,12 +142,13 @@ def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
 
 
 def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReading:
-    """The reading of a parsed log as evidence of the claimed session. Stores the log's records."""
+    """The reading of a parsed log as evidence of the claimed session. Stores the log's records and usage."""
     header, report = log.header, log.report
     problem, detail = _find_fault(row, claim, header, report)
     # A repository's URL may contain a key. Category rules use its name, which the traits have.
     header = replace(header, repository=None)
     logs.save_records(row, log.records)
+    usage.save_usage(row, log.usage)
     summary = {
         name: value.isoformat() if isinstance(value, dt.datetime) else value
         for name, value in {**asdict(header), **asdict(report)}.items()

@@ -110,6 +110,7 @@ class ClaudeCode(Parser):
                     "the session id changes: what is above was copied from, or belongs to, another session"
                 )
                 events.append(Boundary(number=self.next_number(), at=at, kind="session_change", detail=session))
+                self._messages.change_session()
                 self.forget_settings()
             self._session = session
         self._note_settings(record, kind)

@@ -47,9 +47,17 @@ class Messages:
             yield from self._assistant_block(block, at, side=side)
         if model == SYNTHETIC_MODEL or not isinstance(message.get("usage"), dict):
             return
-        tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
-        cost = usd_or_none(record.get("costUSD"))  # in logs until May 2025
-        response = Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record_id, cost=cost)
+        usage = mapping(message.get("usage"))
+        response = Response(
+            model=model,
+            tokens=read_tokens(usage, self._parser.problems),
+            at=at,
+            sidechain=side,
+            record=self._parser.record_id,
+            cost=usd_or_none(record.get("costUSD")),  # in logs until May 2025
+            message=text(message.get("id")),
+            speed=text(usage.get("speed")),
+        )
         key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
         for completed in self._responses.add(key, response):
             yield self._usage_event(completed)
@@ -128,6 +136,11 @@ class Messages:
         for role, part in split_by_role(content, injected=injected):
             yield Message(number=self._parser.next_number(), at=at, sidechain=side, role=role, text=part)
 
+    def change_session(self) -> None:
+        """What was read so far belongs to another session, also the responses whose usage is still to come."""
+        self._responses.mark_copied()
+        self.reported_tokens, self.reported_cost = ReportedTokens(), 0.0
+
     def drain(self) -> Iterator[Event]:
         """Usage events of the responses that are still pending."""
         for response in self._responses.drain():
@@ -148,8 +161,9 @@ class Messages:
 
     def _usage_event(self, response: Response) -> Event:
         """The usage event of a completed response, which is added to the reported tokens and cost."""
-        self.reported_tokens = self.reported_tokens.plus(response.tokens)
-        self.reported_cost += response.cost or 0.0
+        if not response.copied:
+            self.reported_tokens = self.reported_tokens.plus(response.tokens)
+            self.reported_cost += response.cost or 0.0
         return self._parser.build_usage(
             response.tokens,
             model=response.model,
@@ -157,6 +171,9 @@ class Messages:
             sidechain=response.sidechain,
             record=response.record,
             cost=response.cost,
+            message=response.message,
+            speed=response.speed,
+            copied=response.copied,
         )
 
 

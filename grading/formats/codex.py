@@ -302,13 +302,23 @@ class Codex(Parser):
         return None
 
     def _add_total(self, info: Record) -> ReportedTokens:
-        """Store the new running total and return its increase; a total that fell was restarted from zero."""
+        """Store the new running total and return its increase. A total that fell was restarted from zero, or else it
+        is an earlier one that Codex repeats: then the last response doesn't account for all of it.
+        """
         if not isinstance(info.get("total_token_usage"), dict):
             return ReportedTokens()
         total = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True)
-        earlier, self._total_tokens = self._total_tokens, total
-        was_restarted = (total.output_tokens or 0) < (earlier.output_tokens or 0)
-        return total if was_restarted else total.minus(earlier)
+        if total.is_empty or not total.is_valid:
+            return total
+        earlier = self._total_tokens
+        if (total.output_tokens or 0) >= (earlier.output_tokens or 0):
+            self._total_tokens = total
+            return total.minus(earlier)
+        last = info.get("last_token_usage")
+        if isinstance(last, dict) and read_tokens(last, self.problems, input_has_cached=True) != total:
+            return ReportedTokens()
+        self._total_tokens = total
+        return total
 
 
 def _is_uuid7(identity: str) -> bool:

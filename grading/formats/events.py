@@ -78,7 +78,11 @@ class ToolResult(Event):
 class Usage(Event):
     """Tokens of one model response, already deduplicated by message id. None means "not recorded", which is not 0.
 
-    The four counts are disjoint for every harness: `input_tokens` excludes tokens read from or written to a cache.
+    The first four counts are disjoint for every harness: `input_tokens` excludes tokens read from or written to a
+    cache. `hour_cache_write_tokens` of the `cache_write_tokens` are cached for an hour. `is_valid`: the log records no
+    impossible count. `message` is the provider's id of the response, "" if the log has none; `speed` is the service
+    that was ordered ("fast"), "" if not recorded. `copied`: the response belongs to the session before the last change
+    of the session, although its event comes after it.
     """
 
     model: str
@@ -86,7 +90,12 @@ class Usage(Event):
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    hour_cache_write_tokens: int | None = None
+    is_valid: bool = True
     cost_usd: float | None = None
+    message: str = ""
+    speed: str = ""
+    copied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

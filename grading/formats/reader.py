@@ -144,6 +144,9 @@ class Parser(ABC):
         sidechain: bool = False,
         record: str = "",
         cost: float | None = None,
+        message: str = "",
+        speed: str = "",
+        copied: bool = False,
     ) -> Usage:
         return Usage(
             number=self.next_number(),
@@ -155,7 +158,12 @@ class Parser(ABC):
             output_tokens=tokens.output_tokens,
             cache_read_tokens=tokens.cache_read_tokens,
             cache_write_tokens=tokens.cache_write_tokens,
+            hour_cache_write_tokens=tokens.hour_cache_write_tokens,
+            is_valid=tokens.is_valid,
             cost_usd=cost,
+            message=message,
+            speed=speed,
+            copied=copied,
         )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from grading.formats.lines import Problems, RecentKeys
-from grading.formats.values import count_or_none, word_set
+from grading.formats.values import count_or_none, mapping, word_set
 
 FIELD_BY_KEY: Final = {
     "input_tokens": "input_tokens",
@@ -26,16 +26,24 @@ IGNORED_KEYS: Final = word_set(
     "cache_creation inference_geo iterations output_tokens_details reasoning_output_tokens server_tool_use "
     "service_tier speed total_tokens"
 )
+# The providers charge more to store tokens in a cache for an hour than for five minutes.
+ONE_HOUR_KEY: Final = "ephemeral_1h_input_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTokens:
-    """Tokens of a response, or of a session so far. The four counts are disjoint; None means "not recorded"."""
+    """Tokens of a response, or of a session so far. The first four counts are disjoint; None means "not recorded".
+
+    `hour_cache_write_tokens` are those of the `cache_write_tokens` that are cached for an hour. `is_valid`: none of the
+    counts was recorded as anything but a whole number from 0.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    hour_cache_write_tokens: int | None = None
+    is_valid: bool = True
 
     def maximum(self, other: "ReportedTokens") -> "ReportedTokens":
         """The larger count of each field: a streamed response repeats its usage while its output grows."""
@@ -49,14 +57,16 @@ class ReportedTokens:
         added: dict[str, int | None] = {}
         for name, number in self.fields():
             added[name] = None if number is None else max(0, number - (getattr(earlier, name) or 0))
-        return ReportedTokens(**added)
+        return ReportedTokens(**added, is_valid=self.is_valid)
 
     def fields(self) -> list[tuple[str, int | None]]:
-        return [(name, getattr(self, name)) for name in self.__slots__]
+        """The counts by name."""
+        return [(name, getattr(self, name)) for name in self.__slots__ if name != "is_valid"]
 
     @property
     def is_empty(self) -> bool:
-        return not any(number for _, number in self.fields())
+        """Whether there is nothing to report: no tokens, and no invalid count."""
+        return self.is_valid and not any(number for _, number in self.fields())
 
     def _combine(self, other: "ReportedTokens", combine: Callable[[int, int], int]) -> "ReportedTokens":
         """Combine the two counts of each field; if only one is recorded, it is taken as it is."""
@@ -67,7 +77,7 @@ class ReportedTokens:
                 combined[name] = other_number if number is None else number
             else:
                 combined[name] = combine(number, other_number)
-        return ReportedTokens(**combined)
+        return ReportedTokens(**combined, is_valid=self.is_valid and other.is_valid)
 
 
 def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cached: bool = False) -> ReportedTokens:
@@ -77,6 +87,7 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
     counts are disjoint for every harness.
     """
     tokens: dict[str, int] = {}
+    is_valid = True
     for key, value in usage.items():
         name = FIELD_BY_KEY.get(key)
         if name is None:
@@ -85,16 +96,23 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
         elif (number := count_or_none(value)) is not None:
             tokens[name] = number
         elif value is not None:
+            is_valid = False
             problems.note(f"usage key {key[:40]!r} is no whole number of tokens")
+    if (hour := count_or_none(mapping(usage.get("cache_creation")).get(ONE_HOUR_KEY))) is not None:
+        tokens["hour_cache_write_tokens"] = min(hour, tokens.get("cache_write_tokens", 0))
     if input_has_cached and "input_tokens" in tokens:
         cached = tokens.get("cache_read_tokens", 0) + tokens.get("cache_write_tokens", 0)
         tokens["input_tokens"] = max(0, tokens["input_tokens"] - cached)
-    return ReportedTokens(**tokens)
+    return ReportedTokens(**tokens, is_valid=is_valid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The usage of one model response, with time and record id of the first line that reported it."""
+    """The usage of one model response, with time and record id of the first line that reported it.
+
+    `message` is the provider's id of the response, "" if the log has none, and `speed` how fast it was ordered.
+    `copied`: the log shows that the response is another session's.
+    """
 
     model: str
     tokens: ReportedTokens
@@ -102,6 +120,9 @@ class Response:
     sidechain: bool
     record: str = ""
     cost: float | None = None
+    message: str = ""
+    speed: str = ""
+    copied: bool = False
 
 
 class ResponseBuffer:
@@ -126,6 +147,10 @@ class ResponseBuffer:
         elif key not in self._completed:
             self._pending[key] = response
         return self._complete_oldest(self._max_pending)
+
+    def mark_copied(self) -> None:
+        """Mark the pending responses as another session's: the lines so far were copied from it."""
+        self._pending = OrderedDict((key, replace(each, copied=True)) for key, each in self._pending.items())
 
     def drain(self) -> list[Response]:
         """The responses still pending."""

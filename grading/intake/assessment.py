@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import prefetch_related_objects
 
-from grading import review
+from grading import review, spending
 from grading.evidence import ownership
 from grading.judging import enqueuing
 from grading.models import Artifact, Session, Settlement
@@ -35,7 +35,8 @@ def assess(
     is_new: bool = False,
     alarms: bool = True,
 ) -> Assessed:
-    """Grade and settle a session that the caller has locked, and update its flags. Writes nothing if nothing changed.
+    """Grade and settle a session that the caller has locked, and update its cost and its flags. Writes nothing if
+    nothing changed.
 
     `parsed`: the files that were parsed before. `enqueue`: have the judge read the session unless it has read
     everything. `is_new`: the session has new evidence. `alarms`: check the alarms at once.
@@ -43,6 +44,7 @@ def assess(
     # Grading adds no facts, claims or parts. The artifacts that it adds are loaded again where they matter.
     prefetch_related_objects([session], "evidence", "artifacts", "parts")
     copies = sources.grade(session, parsed)
+    spending.record(session)
     if enqueue:
         enqueuing.enqueue(session, is_new=is_new)
     prefetch_related_objects([session], "grades", "flags")  # no more grades are added; flags only by the rules

@@ -19,7 +19,7 @@ from bandit import ledger
 from bandit.erasure import permit
 from bandit.models import Assignment, Bucket, Grader, LedgerEntry, Selection
 from bandit.packed import PackedJSONField
-from grading import monitoring
+from grading import monitoring, spending
 from grading.evidence import artifact_copies, ownership, store, transcripts
 from grading.intake import erased
 from grading.intake.assessment import assess
@@ -42,6 +42,7 @@ from grading.models import (
     Settlement,
     Submission,
 )
+from grading.spending import messages
 
 BATCH_SIZE = 50
 # Tables whose rows are deleted if their text names the agent.
@@ -70,6 +71,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         ids = [session.pk for session in erased_sessions]
         affected = {*ids, *(session.pk for session in heirs), *copies}
         ownership.lock_sessions(affected)
+        payers = {*messages.sharers(ids), *(each.pk for each in heirs)} - leaving
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in erased_sessions], counts)
         delete(counts, AbstentionDraw.objects.filter(session__in=ids))
@@ -93,6 +95,8 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
         regained = ownership.update(heirs) | copies
         for session in ownership.lock_sessions(regained & affected):
             assess(session, enqueue=False)
+        for session in ownership.lock_sessions(payers):
+            spending.record(session)
         monitoring.refresh()
         transaction.on_commit(lambda: discard_files(hashes))
         transaction.on_commit(erased.append_to_backups)

@@ -15,13 +15,13 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
-from grading import review
+from grading import review, spending
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.judging import enqueuing, recomputing
 from grading.models import Session, Settlement
 from grading.reward import rewards, sources
-from grading.vocabulary import NO_REWARD, Source
+from grading.vocabulary import NO_REWARD, CostUnknown, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def regrade(session: Session, *, with_facts: bool = True) -> Regraded:
     A verdict's score is computed again from the judge's dimensions. A ledger entry of an earlier version, whose key
     says less than today's, is replaced by one with the full key. The session is enqueued for the judge if it had an
     outcome without a reward and now has another, or if the new grades contest its verdict. Other verdicts stay.
-    `with_facts`: also read its log for facts, if that was not done yet.
+    `with_facts`: also read its log for facts, if that was not done yet, and add up its tokens and cost.
     """
     with transaction.atomic():
         ownership.lock()
@@ -88,9 +88,11 @@ def regrade(session: Session, *, with_facts: bool = True) -> Regraded:
         last_entry: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = locked.outcome in NO_REWARD
         sources.grade(locked)
-        needs_facts = sources.are_facts_missing(locked)
-        if needs_facts and with_facts:
-            sources.read_facts(locked)
+        needs_facts = sources.are_facts_missing(locked) or locked.cost_unknown == CostUnknown.NOT_READ
+        if with_facts:
+            spending.record(locked)
+            if sources.are_facts_missing(locked):
+                sources.read_facts(locked)
         recomputing.recompute(locked)
         is_enqueued = had_none and locked.outcome not in NO_REWARD and enqueuing.enqueue(locked) is not None
         rewards.settle(locked, renew=True)
@@ -118,14 +120,16 @@ def regrade(session: Session, *, with_facts: bool = True) -> Regraded:
 
 
 def read_expired(session: Session, *, is_preview: bool = False) -> bool:
-    """Store the facts of a session whose log is gone, as far as what was stored of it shows them. Returns whether they
-    were missing.
+    """Store the facts and the cost of a session whose log is gone, as far as what was stored of it shows them. Returns
+    whether they were missing.
     """
     with transaction.atomic():
         locked = next(iter(ownership.lock_sessions({session.pk})), None)
-        if locked is None or not sources.are_facts_missing(locked):
+        was_not_read = locked is not None and locked.cost_unknown == CostUnknown.NOT_READ
+        if locked is None or not (was_not_read or sources.are_facts_missing(locked)):
             return False
         if not is_preview:
+            spending.record(locked)
             sources.read_facts(locked)
     return True
 

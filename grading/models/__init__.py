@@ -30,6 +30,7 @@ from grading.models.readings import StoredReading
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.sampling import AbstentionDraw, SessionShares
 from grading.models.sessions import Session, SessionLesson
+from grading.models.spending import MessageClaim, ModelPrice, SessionUsage
 from grading.models.submissions import Proposal, Submission, SubmissionAddress
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "JudgePolicy",
     "JudgeRun",
     "LogImport",
+    "MessageClaim",
+    "ModelPrice",
     "Notice",
     "NoticeChannel",
     "PeriodicJob",
@@ -83,6 +86,7 @@ __all__ = [
     "SessionShares",
     "SessionSignals",
     "SessionTraits",
+    "SessionUsage",
     "Settlement",
     "StoredReading",
     "Submission",

@@ -26,6 +26,8 @@ class Agent(models.Model):
     name = models.SlugField(max_length=80, unique=True)
     title = models.CharField(max_length=120, blank=True)
     is_sample = models.BooleanField(default=False, editable=False)
+    # Its models are paid by a subscription: pages say what its sessions would have cost.
+    has_subscription = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -19,6 +19,7 @@ class AuditKind(StrEnum):
     RAW = "raw"
     CATEGORY = "category"
     PROJECT = "project"
+    PRICE = "price"
 
 
 class AuditEvent(models.Model):

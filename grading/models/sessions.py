@@ -13,7 +13,7 @@ from django.utils.text import Truncator
 
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of, redacted_char
-from grading.vocabulary import JudgeChoice, LabelledEnum, Outcome, WorkKind
+from grading.vocabulary import CostUnknown, JudgeChoice, LabelledEnum, Outcome, WorkKind
 from grading.witness import Witness
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # The bandits identify a session by this prefix and its key: an observation's name.
 OBSERVATION = "session:"
+MICRODOLLARS = 1_000_000
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -168,7 +169,13 @@ class Session(models.Model):
     outcome_reason = redacted_char(max_length=300, blank=True)
     outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
     claim_reason = redacted_char(max_length=300, blank=True)
+    # What the caller or the log reported that it cost.
     cost_usd = models.FloatField(null=True, blank=True)
+    # The sums of its `SessionUsage`: all tokens, and the cost in millionths of a dollar, or why that is unknown. Only
+    # `grading.spending` writes them.
+    tokens = models.BigIntegerField(null=True, editable=False)
+    cost_micro = models.BigIntegerField(null=True, editable=False)
+    cost_unknown = enum_field(CostUnknown, blank=True, default=CostUnknown.NOT_READ, editable=False)
     # For history (`intake.first_word`): whether it is to be judged. Otherwise empty.
     history = enum_field(JudgeChoice, blank=True, default="")
     is_sample = models.BooleanField(default=False)
@@ -216,6 +223,11 @@ class Session(models.Model):
                 condition=Q(outcome=Outcome.COMPLETED) | ~Q(outcome_reason=""), name="session_failed_has_reason"
             ),
             models.CheckConstraint(condition=~Q(external_id=""), name="session_has_id"),
+            models.CheckConstraint(
+                condition=Q(cost_micro__isnull=False, cost_unknown="")
+                | Q(cost_micro=None, cost_unknown__in=[reason.value for reason in CostUnknown]),
+                name="session_cost_or_reason",
+            ),
         ]
         indexes = [
             models.Index(fields=["-ended_at", "-id"], name="session_recent"),
@@ -232,6 +244,7 @@ class Session(models.Model):
                 fields=["project", "-ended_at"], condition=Q(project__isnull=False), name="session_by_project"
             ),
             models.Index(fields=["task", "-ended_at"], condition=~Q(task=""), name="session_by_task"),
+            models.Index(fields=["cost_unknown", "-ended_at"], name="session_by_cost_reason"),
             models.Index(
                 fields=["verdict_question", "category", "-ended_at"],
                 condition=Q(verdict__isnull=False),
@@ -269,6 +282,11 @@ class Session(models.Model):
     def work(self) -> WorkKind:
         """The kind of work that its category is."""
         return work_of(self.category)
+
+    @property
+    def cost(self) -> float | None:
+        """What it cost in dollars, None if unknown."""
+        return None if self.cost_micro is None else self.cost_micro / MICRODOLLARS
 
     @property
     def duration_seconds(self) -> float | None:

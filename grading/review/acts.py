@@ -45,6 +45,7 @@ class HistoryKind(StrEnum):
     CALIBRATION = "calibration"
     CATEGORY = AuditKind.CATEGORY.value
     PROJECT = AuditKind.PROJECT.value
+    PRICE = AuditKind.PRICE.value
     SETTING = "setting"
     SIGN_IN = AuditKind.SIGN_IN.value
     TOKEN = AuditKind.TOKEN.value
@@ -70,6 +71,7 @@ _KINDS = {
     HistoryKind.CALIBRATION: "calibration versions",
     HistoryKind.CATEGORY: "categories and their rules",
     HistoryKind.PROJECT: "names of projects",
+    HistoryKind.PRICE: "prices of models",
     HistoryKind.SETTING: "other settings",
     HistoryKind.SIGN_IN: "signing in",
     HistoryKind.TOKEN: "tokens and keys",

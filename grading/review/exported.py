@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from grading.models import Grade, ReviewAnswer, Session, SessionFacts
+from grading.models.spending import TOKEN_COLUMNS, sum_tokens
 from grading.review.acts import HistoryEntry
 
 CHUNK = 500
@@ -32,7 +33,8 @@ FACTS = (
 )  # fmt: skip
 SESSION = (
     "ended_at", "agent", "session", "title", "arm", "harness", "model", "outcome", "is_sample", "seconds", "cost_usd",
-    "reward", "source", "final", "weight", "reason", "flagged", "stale", "project", "task", *FACTS,
+    "reward", "source", "final", "weight", "reason", "flagged", "stale", "project", "task", *FACTS, "tokens",
+    *TOKEN_COLUMNS, "cost_micro", "cost_unknown", "has_subscription", "reported_cost_usd",
 )  # fmt: skip
 
 
@@ -51,7 +53,7 @@ def of_session(session: Session) -> dict[str, Any]:
         "outcome": str(session.outcome),
         "is_sample": session.is_sample,
         "seconds": session.duration_seconds,
-        "cost_usd": session.cost_usd,
+        "cost_usd": session.cost,
         "reward": session.reward_value,
         "source": session.reward_source or None,
         "final": session.reward_final,
@@ -62,6 +64,12 @@ def of_session(session: Session) -> dict[str, Any]:
         "project": session.project.name if session.project else None,
         "task": session.task or None,
         **{name: None if value == "" else value for name, value in facts.items()},
+        "tokens": session.tokens,
+        **(sum_tokens(session.usage.all()) or dict.fromkeys(TOKEN_COLUMNS)),
+        "cost_micro": session.cost_micro,
+        "cost_unknown": session.cost_unknown or None,
+        "has_subscription": session.agent.has_subscription,
+        "reported_cost_usd": session.cost_usd,
     }
 
 

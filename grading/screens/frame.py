@@ -30,6 +30,7 @@ NAV = (
     ("Review", "admin:review", ("/review/", "/history/")),
     ("Sessions", "admin:sessions", ("/sessions/",)),
     ("Bandits", "admin:bandits", ("/bandits/",)),
+    ("Costs", "admin:spending", ("/costs/",)),
     ("Quota", "admin:quota", ("/quota/", "/rubrics/", "/runs/", "/calibration/")),
     ("Alarms", "admin:alarms", ("/alarms/",)),
     ("Settings", "admin:settings", ("/settings/", "/connect/", "/imports/", "/categories/", "/samples/")),

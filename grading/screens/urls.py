@@ -36,6 +36,8 @@ from grading.screens.session import view as session
 from grading.screens.sessions import saved_views
 from grading.screens.sessions import view as sessions
 from grading.screens.signin import inviting
+from grading.screens.spending import prices
+from grading.screens.spending import view as spending
 from grading.screens.story import view as story
 
 app_name = "admin"
@@ -65,6 +67,8 @@ urlpatterns = [
     path("bandits/model/unnamed/", model_names.show, name="models"),
     path("bandits/<slug:name>/policy/", policy.show, name="policy"),
     path("bandits/<slug:name>/calibration/", calibration_card.change, name="bandit_calibration"),
+    path("costs/", spending.show, name="spending"),
+    path("costs/prices/", prices.show, name="prices"),
     path("quota/", quota.show, name="quota"),
     path("quota/costs/", costs.show, name="costs"),
     path("quota/costs.csv", costs.export, name="costs_csv"),

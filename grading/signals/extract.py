@@ -195,7 +195,9 @@ class _Collector:
             self.first_line = self.first_line or lines[0].strip()
 
     def on_usage(self, usage: Usage) -> None:
-        """Add up tokens and cost; what no response records stays out of the sums."""
+        """Add up tokens and cost; what no response records, and other sessions' responses, stay out of the sums."""
+        if usage.copied:
+            return
         self.models.setdefault(usage.model)
         for name in ("input", "output", "cache_read", "cache_write"):
             count: int | None = getattr(usage, f"{name}_tokens")

@@ -274,7 +274,7 @@ class VitalsCollector:
                     self._instruction_files.setdefault(event.sha256, file)
             case Interruption() if not event.sidechain:
                 self._interruptions += 1
-            case Usage(model=model) if model:
+            case Usage(model=model, copied=False) if model:
                 name = model[:MAX_NAME]
                 if name in self._model_calls or len(self._model_calls) < MAX_NAMES:
                     self._model_calls[name] += 1

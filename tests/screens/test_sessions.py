@@ -145,8 +145,9 @@ def titles(client, **query) -> list[str]:
 
 
 def test_the_list_can_be_put_in_another_order(site, viewer):
-    for value, cost, day in ((0.2, 3.0, 1), (0.9, 1.0, 2), (0.5, None, 3)):
-        site.session(title=f"{value}", cost_usd=cost, ended_at=NOON + dt.timedelta(days=day)).judged(value).settle()
+    for value, cost, day in ((0.2, 3_000_000, 1), (0.9, 1_000_000, 2), (0.5, None, 3)):
+        costs = {} if cost is None else {"cost_micro": cost, "cost_unknown": ""}
+        site.session(title=f"{value}", **costs, ended_at=NOON + dt.timedelta(days=day)).judged(value).settle()
     assert titles(viewer) == ["0.5", "0.9", "0.2"]
     assert titles(viewer, sort="oldest") == ["0.2", "0.9", "0.5"]
     assert titles(viewer, sort="best") == ["0.9", "0.5", "0.2"]

@@ -168,8 +168,8 @@ class DayCost:
     label: str
 
 
-def costs(bars: Sequence[DayCost]) -> SafeString:
-    """Money by day, oldest first; what is only estimated is hatched."""
+def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
+    """Money by day, oldest first. What is only expected has the class `expected_css`, and is hatched by default."""
     x0, base = 4.0, COSTS - 24.0
     ceiling = round_up(max((bar.reported + bar.expected for bar in bars), default=0), least=0.02)
     y = Axis(0, ceiling, base, 12)
@@ -182,8 +182,8 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, top = x0 + index * step, y.at(bar.reported)
-        for css, bottom, height in (("f-ink", base, base - top), ("", top, base - y.at(bar.expected))):
-            marks.append(wide_rect(css, (x, bottom - height, step * 0.6, height), bar.label) if height else "")
+        for fill, bottom, height in (("f-ink", base, base - top), (expected_css, top, base - y.at(bar.expected))):
+            marks.append(wide_rect(fill, (x, bottom - height, step * 0.6, height), bar.label) if height else "")
         is_last = index == len(bars) - 1
         if (len(bars) - 1 - index) % every == 0:
             label = _day_label(bar.day, is_first=index == 0, is_last=is_last)

@@ -8,12 +8,20 @@ from django.urls import reverse
 
 from grading.models import Session, SessionFacts
 from grading.models.facts import FactSource
+from grading.models.spending import CostBasis, sum_tokens
 from grading.redaction import redact
 from grading.signals.vitals import VITALS, Vital
-from grading.templatetags.gradingsite_tags import MINUTE, duration
+from grading.templatetags.gradingsite_tags import MINUTE, duration, short_number, usd
+from grading.vocabulary import CostUnknown
 
 LISTED_FILES = 12
 UNKNOWN = "unknown"
+TOKEN_NAMES = {
+    "input_tokens": "input",
+    "cached_tokens": "cached",
+    "cache_write_tokens": "cache writes",
+    "output_tokens": "output",
+}
 LISTS = (("mcp_servers", "MCP servers"), ("skills", "Skills"), ("subagents", "Subagents"))
 
 
@@ -39,11 +47,33 @@ def context(session: Session) -> dict[str, Any]:
     """What `_facts.html` shows."""
     facts: SessionFacts | None = getattr(session, "facts", None)
     return {
+        "spent": spent_rows(session),
         "ran_with": ran_with_rows(session, facts),
         "vitals": vital_rows(facts) if facts is not None and facts.version else [],
         "instructions": [] if facts is None else (facts.instruction_files or [])[:LISTED_FILES],
         "more_instructions": 0 if facts is None else max(0, len(facts.instruction_files or ()) - LISTED_FILES),
     }
+
+
+def spent_rows(session: Session) -> list[RanWithRow]:
+    """Its cost and its tokens, or why they are unknown."""
+    title = "Would have cost" if session.agent.has_subscription else "Cost"
+    usage = list(session.usage.all())
+    if session.cost is not None:
+        is_reported = any(row.basis == CostBasis.REPORTED for row in usage)
+        source = "what was reported" if is_reported else "its tokens, at the prices of the day"
+        rows = [RanWithRow(title=title, value=usd(session.cost), source=source)]
+    elif session.cost_unknown == CostUnknown.ELSEWHERE:
+        rows = [RanWithRow(title=title, value=CostUnknown.ELSEWHERE.words)]
+    else:
+        rows = [RanWithRow(title=title, value=f"{UNKNOWN}: {session.get_cost_unknown_display()}")]
+    if session.cost_usd is not None:
+        rows.append(RanWithRow(title="Reported cost", value=usd(session.cost_usd)))
+    counts = sum_tokens(usage)
+    if counts is not None:
+        parts = [f"{short_number(counts[name])} {label}" for name, label in TOKEN_NAMES.items()]
+        rows.append(RanWithRow(title="Tokens", value=f"{short_number(session.tokens)}: {', '.join(parts)}"))
+    return rows
 
 
 def ran_with_rows(session: Session, facts: SessionFacts | None) -> list[RanWithRow]:

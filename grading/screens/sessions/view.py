@@ -26,7 +26,7 @@ from grading.review.views import PASSING
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import groups, paging, saved_views
-from grading.vocabulary import Source
+from grading.vocabulary import CostUnknown, Source
 
 CHUNK = 500
 DAY = forms.DateInput(attrs={"type": "date"})
@@ -35,7 +35,8 @@ ORDERS = {
     "oldest": ("oldest first", (F("ended_at").asc(), F("pk").asc())),
     "best": ("highest reward", (F("reward_value").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
     "worst": ("lowest reward", (F("reward_value").asc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
-    "dearest": ("highest cost", (F("cost_usd").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "dearest": ("highest cost", (F("cost_micro").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+    "longest": ("most tokens", (F("tokens").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
 }
 
 
@@ -76,6 +77,16 @@ class SessionFilterForm(forms.Form):
     task = forms.CharField(required=False, max_length=200)
     model = forms.CharField(required=False, max_length=120)
     version = forms.CharField(required=False, max_length=60, label="Harness version")
+    # The links of the costs page lead to a reason.
+    cost = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", "Cost known or not"),
+            ("known", "known"),
+            ("unknown", "unknown"),
+            *((reason.value, f"unknown: {reason.words}") for reason in CostUnknown.missing()),
+        ],
+    )
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
     samples = forms.ChoiceField(required=False, choices=[("", "Without samples"), ("only", "only samples")])
@@ -96,7 +107,7 @@ class SessionFilterForm(forms.Form):
     def rare(self) -> list[forms.BoundField]:
         """The fields that the page keeps in a menu."""
         facts = ("harness", "version", "model", "project", "task")
-        return [self[name] for name in ("categorised", *facts, "stale", "samples", "since", "until")]
+        return [self[name] for name in ("categorised", *facts, "cost", "stale", "samples", "since", "until")]
 
     @property
     def is_rare(self) -> bool:
@@ -129,6 +140,9 @@ class SessionFilterForm(forms.Form):
                 condition = Q(project__name=choice)
             elif name == "version":
                 condition = Q(facts__harness_version=choice)
+            elif name == "cost":
+                reasons = CostUnknown.missing() if choice == "unknown" else [choice]
+                condition = Q(cost_micro__isnull=False) if choice == "known" else Q(cost_unknown__in=reasons)
             elif name == "source":
                 condition = Q(reward_source=choice)
             elif name == "state":
@@ -221,4 +235,5 @@ def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
 def _each(request: HttpRequest) -> Iterator[dict[str, Any]]:
     sessions = SessionFilterForm(request.GET).narrow(listed())
     _, order = ORDERS.get(request.GET.get("sort", ""), ("", ("-ended_at", "-pk")))
-    return map(exported.of_session, sessions.order_by(*order).iterator(chunk_size=CHUNK))
+    ordered = sessions.order_by(*order).prefetch_related("usage")
+    return map(exported.of_session, ordered.iterator(chunk_size=CHUNK))

@@ -1,0 +1,161 @@
+"""Prices: what each model costs here, a form that sets a price from a day on, and which agents have a subscription."""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, F, Q, Sum
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.models import Agent, ModelPrice, SessionUsage
+from grading.models.sessions import yours
+from grading.models.spending import MAX_PRICE, PRICE_COLUMNS, PRICE_UNITS, TOKEN_COLUMNS, CostBasis
+from grading.plain import UNSEEN
+from grading.screens.http import StaffRequest, staff_view
+from grading.spending import repricing
+from grading.spending.prices import RELEASE_DATE, PublishedPrices, price_on
+
+CHANGE = "grading.change_modelprice"
+LISTED = 100
+# Models used since then are listed.
+RECENT = dt.timedelta(days=90)
+
+
+def dollars_field(label: str, *, help_text: str = "", required: bool = True) -> forms.DecimalField:
+    """Dollars for a million tokens."""
+    most = MAX_PRICE // PRICE_UNITS
+    return forms.DecimalField(
+        label=label, help_text=help_text, required=required, min_value=0, max_value=most, decimal_places=4
+    )
+
+
+class PriceForm(forms.Form):
+    """A price in dollars for a million tokens. Cached input and cache writes cost as much as input by default."""
+
+    model = forms.CharField(max_length=120, help_text="As the transcripts name it, in full.")
+    valid_from = forms.DateField(
+        label="From",
+        widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
+        help_text="The first day of use at this price.",
+    )
+    input_price = dollars_field("Input")
+    cached_price = dollars_field("Cached input", required=False, help_text="Empty: as input.")
+    cache_write_price = dollars_field("Cache writes", required=False, help_text="Empty: as input.")
+    output_price = dollars_field("Output")
+
+    def clean_model(self) -> str:
+        name = str(self.cleaned_data["model"])
+        if UNSEEN.search(name):
+            raise forms.ValidationError("Expected the name of a model; got one with invisible characters. Type it.")
+        return name
+
+    def price(self) -> ModelPrice:
+        """The unsaved price."""
+        chosen = self.cleaned_data
+        units = {}
+        for name in PRICE_COLUMNS:
+            value = chosen["input_price"] if chosen[name] is None else chosen[name]
+            units[name] = int(value * PRICE_UNITS)
+        return ModelPrice(model=chosen["model"], valid_from=chosen["valid_from"], **units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRow:
+    """A model in use with its price today, in dollars for a million tokens: input, cached input, cache writes, output.
+
+    `prices` are None if nobody published or typed one.
+    """
+
+    model: str
+    sessions: int
+    tokens: int
+    unpriced: int
+    prices: tuple[Decimal | None, ...] | None
+    source: str
+
+
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> HttpResponse:
+    """The prices; a POST sets one, removes one, or says which agents have a subscription."""
+    form = PriceForm(initial={"valid_from": timezone.localdate(), "model": request.GET.get("model", "")[:120]})
+    if request.method == "POST":
+        if not request.user.has_perm(CHANGE):
+            raise PermissionDenied
+        act = request.POST.get("do", "")
+        if act == "remove":
+            key = request.POST.get("price", "")
+            is_key = key.isdecimal() and len(key) < 19  # noqa: PLR2004 - 64 bits
+            price = get_object_or_404(ModelPrice, pk=int(key) if is_key else 0)
+            count = repricing.remove_price(price)
+            messages.success(request, f"The price of {price} is removed, and {_sessions(count)} priced again.")
+            return redirect("admin:prices")
+        if act == "subscriptions":
+            chosen = request.POST.getlist("agent")
+            for agent in Agent.objects.filter(is_sample=False):
+                repricing.set_subscription(agent, has_subscription=agent.name in chosen)
+            messages.success(request, "The subscriptions are set. No cost was changed, only what pages call it.")
+            return redirect("admin:prices")
+        form = PriceForm(request.POST)
+        if form.is_valid():
+            price = form.price()
+            count = repricing.set_price(price, by=request.user)
+            messages.success(request, f"The price of {price} is set, and {_sessions(count)} priced again.")
+            return redirect("admin:prices")
+    context = {
+        "title": "Prices",
+        "form": form,
+        "may": request.user.has_perm(CHANGE),
+        "models": model_rows(),
+        "typed": ModelPrice.objects.select_related("created_by")[:LISTED],
+        "agents": Agent.objects.filter(is_sample=False),
+        "release_date": RELEASE_DATE,
+    }
+    return TemplateResponse(request, "spending/prices.html", context, status=400 if form.errors else 200)
+
+
+def model_rows() -> list[ModelRow]:
+    """The models that the site's own sessions used lately, the most used first, each with its price today."""
+    now = timezone.now()
+    today = timezone.localdate(now)
+    rows = SessionUsage.objects.filter(yours("session"), day__gte=today - RECENT, basis=CostBasis.TOKENS)
+    tokens = sum((F(name) for name in TOKEN_COLUMNS[1:]), F(TOKEN_COLUMNS[0]))
+    used = (
+        rows.order_by()
+        .values("model")
+        .annotate(
+            sessions=Count("session", distinct=True),
+            tokens=Sum(tokens, default=0),
+            unpriced=Count("session", distinct=True, filter=Q(cost_micro=None)),
+        )
+    )
+    typed, published = list(ModelPrice.objects.all()), PublishedPrices()
+    listed = []
+    for row in used.order_by("-tokens", "model")[:LISTED]:
+        price = price_on(typed, row["model"], today)
+        listed_prices = published.base_prices(row["model"], now) if price is None else None
+        prices: Any = listed_prices
+        if price is not None:
+            prices = tuple(Decimal(getattr(price, name)) / PRICE_UNITS for name in PRICE_COLUMNS)
+        source = "typed here" if price else "published" if listed_prices else ""
+        listed.append(
+            ModelRow(
+                model=row["model"],
+                sessions=row["sessions"],
+                tokens=row["tokens"],
+                unpriced=row["unpriced"],
+                prices=prices,
+                source=source,
+            )
+        )
+    return listed
+
+
+def _sessions(count: int) -> str:
+    return "1 session is" if count == 1 else f"{count:,} sessions are"
