@@ -22,6 +22,8 @@ from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from grading.busy import StorageAway
+from grading.evidence.storages import EvidenceStorage
 from grading.models import BlobProblem, Evidence, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 from grading.models.health import BlobProblemKind
@@ -90,20 +92,9 @@ class Incoming:
         """Store the bytes as evidence."""
         os.fsync(self.scratch.fileno())
         name = _name(self.stored.sha256)
-        # `expire`, which may run concurrently, spares bytes with a new modification time.
-        try:
-            os.utime(default_storage.path(name))
-        except FileNotFoundError:
-            saved = default_storage.save(name, self.scratch)
-            if saved != name:  # another process stored the same bytes meanwhile
-                default_storage.delete(saved)
-        else:
-            if damage(self.stored.sha256):
-                Path(self.scratch.temporary_file_path()).replace(default_storage.path(name))
-        # Without the folder's entry on disk, the file would have no name after a power cut.
-        folder = os.open(Path(default_storage.path(name)).parent, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(folder)
-        os.close(folder)
+        # `expire`, which may run concurrently, spares bytes with a new time.
+        if not _storage().renew(name) or damage(self.stored.sha256):
+            _storage().put(name, self.scratch.path)
 
 
 @contextmanager
@@ -114,12 +105,14 @@ def incoming(stream: Readable) -> Iterator[Incoming]:
 
 
 def damage(sha256: str) -> str:
-    """Read a blob in full and return what is wrong with it, or an empty string."""
+    """Read a blob in full and return what is wrong with it, or an empty string. Raises StorageAway."""
     try:
         with default_storage.open(_name(sha256)) as file:
             return flaw(cast("BinaryIO", file), sha256)
     except FileNotFoundError:
         return "missing"
+    except StorageAway:
+        raise  # says nothing about the blob
     except OSError as error:
         return f"unreadable: {error}"
 
@@ -276,27 +269,20 @@ def expire(sha256: str, *, before: float) -> bool:
 
     Returns whether it is gone: not if it was missing or newer, or if the same bytes are stored again meanwhile.
     """
-    path = Path(default_storage.path(_name(sha256)))
-    # Renamed first and then deleted: `keep` renews the time of a blob that is stored again, or stores a new one.
-    renamed = path.with_suffix(".expiring")
+    name = _name(sha256)
     try:
-        if path.stat().st_mtime >= before:
+        if default_storage.get_modified_time(name).timestamp() >= before:
             return False
-        # Recorded first: bytes that are gone without a record would look like damage.
-        columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
-        BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
-        path.rename(renamed)
     except FileNotFoundError:
         return False
-    # If `keep` renewed its time after the check above, the blob is put back.
-    if renamed.stat().st_mtime >= before and not path.exists():
-        renamed.rename(path)
-    else:
-        renamed.unlink()
-    if path.exists():
+    # Recorded first: bytes that are gone without a record would look like damage.
+    columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
+    BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
+    if _storage().remove_older(name, before):
+        return True
+    if default_storage.exists(name):
         BlobProblem.objects.expired().filter(pk=sha256).delete()
-        return False
-    return True
+    return False
 
 
 def derived(row: Evidence, kind: str) -> bytes | None:
@@ -323,10 +309,11 @@ def keep_derived(row: Evidence, kind: str, data: bytes) -> None:
     with _scratch() as scratch:
         _compress(io.BytesIO(data), scratch)
         os.fsync(scratch.fileno())
-        default_storage.delete(name)
-        saved = default_storage.save(name, scratch)
-        if saved != name:  # another process stored the same meanwhile
-            default_storage.delete(saved)
+        _storage().put(name, scratch.path)
+
+
+def _storage() -> EvidenceStorage:
+    return cast("EvidenceStorage", default_storage)
 
 
 def _name(sha256: str, kind: str = "") -> str:
@@ -334,15 +321,16 @@ def _name(sha256: str, kind: str = "") -> str:
 
 
 class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only
-    """A finished temporary file. File storage moves it by its path with one rename, which is atomic."""
+    """A temporary file. A storage may move it."""
 
-    def temporary_file_path(self) -> str:
-        return str(self.name)
+    @property
+    def path(self) -> Path:
+        return Path(str(self.name))
 
 
 @contextmanager
 def _scratch() -> Iterator[_Scratch]:
-    """A new temporary file beside the stored ones. It is deleted after the block unless it was moved."""
+    """A new temporary file, on the disk of files of evidence. It is deleted after the block unless it was moved."""
     folder = Path(settings.MEDIA_ROOT) / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=folder, delete=False) as file:
