@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
@@ -30,7 +31,7 @@ def answering() -> Iterator[None]:
         if error.response["ResponseMetadata"]["HTTPStatusCode"] == NOT_FOUND:
             raise FileNotFoundError(str(error)) from error
         raise StorageAway(f"the S3 server refused: {error}") from error
-    except BotoCoreError as error:
+    except (Boto3Error, BotoCoreError) as error:
         raise StorageAway(f"the S3 server does not answer: {error}") from error
 
 
@@ -48,6 +49,15 @@ class EvidenceBucket(S3Storage):  # type: ignore[misc]  # without types
             "file_overwrite": True,
             "default_acl": None,
         }
+
+    def require(self) -> None:
+        try:
+            with answering():
+                self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
+        except FileNotFoundError:
+            raise StorageAway(
+                f"the S3 server has no bucket {self.bucket_name}: create it, or correct EVIDENCE"
+            ) from None
 
     def renew(self, name: str) -> bool:
         key = self._normalize_name(name)

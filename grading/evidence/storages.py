@@ -20,6 +20,9 @@ from gradingsite.evidence import evidence_storage
 class EvidenceStorage(Protocol):
     """What the store needs of a storage, beside Django's methods."""
 
+    def require(self) -> None:
+        """Raise StorageAway if the storage cannot be used. Otherwise everything in it would seem to be missing."""
+
     def renew(self, name: str) -> bool:
         """Set the time of a stored file to now, so that `remove_older` spares it. False if there is no such file."""
 
@@ -34,6 +37,9 @@ class EvidenceStorage(Protocol):
 
 class EvidenceFiles(FileSystemStorage):
     """Files in the folder `evidence` of the state folder."""
+
+    def require(self) -> None:
+        """A folder is made when it is needed."""
 
     def renew(self, name: str) -> bool:
         try:
@@ -76,6 +82,9 @@ class EvidenceFiles(FileSystemStorage):
 
 class EvidenceRows(Storage):
     """Rows of the database, for small sites on several hosts. A file is read into memory as a whole."""
+
+    def require(self) -> None:
+        """The table is in the site's database."""
 
     def renew(self, name: str) -> bool:
         return bool(_blobs().filter(pk=name).update(stored_at=timezone.now()))

@@ -22,6 +22,8 @@ from django.db import IntegrityError, connections
 
 from grading.backups import upgrading
 from grading.backups.databases import BackupProblem
+from grading.busy import StorageAway
+from grading.evidence import store
 from gradingsite import broker, keys, schema
 from gradingsite.ports import port_taken
 from gradingsite.supervisor import Program, become, die_with_parent
@@ -67,13 +69,13 @@ class Command(BaseCommand):
         try:
             upgrading.migrate(say=self.stdout.write, beside_others=role is not None)
             keys.require_same()
-        except (BackupProblem, keys.DifferentKeys) as error:
+            store.require_storage()
+        except (BackupProblem, keys.DifferentKeys, StorageAway) as error:
             raise CommandError(str(error)) from error
         call_command("check", databases=["default"])
         schema.warn_of_short_key()
-        password = make_first_admin()
         if role in {None, "web"}:
-            self.greet(password)
+            self.greet(make_first_admin())
 
     def alone(self, name: str) -> IO[str]:
         """Holds the lock of this name in the state folder. Raises CommandError if another run of the site has it."""
