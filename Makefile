@@ -61,7 +61,7 @@ mutants: ## do the cores' own tests notice when a core is changed? (up to an hou
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev
-	@for name in requirements-dev requirements requirements-otel; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
+	@for name in requirements-dev requirements requirements-otel requirements-s3; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
 		--generate-hashes --no-emit-index-url --no-header --python-version 3.11 $$name.in -o $$name.txt \
 		$$(test $$name != requirements-dev && echo "-c requirements-dev.txt"); done
 

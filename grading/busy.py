@@ -1,11 +1,11 @@
-"""Temporary errors: the database is busy or away, or the disk is full. The same request works later."""
+"""Temporary errors: the database or the storage is busy or away, or the disk is full. The same request works later."""
 
 import errno
 import logging
 import random
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -18,12 +18,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class StorageAway(OSError):
+    """The storage of evidence does not answer, or refuses. The same request works later."""
+
+
+class Upgrading(OperationalError):
+    """Another host is upgrading the database. The same request works later."""
+
+
+class Outdated(OperationalError):
+    """The database was upgraded while this program ran. It must be started again with the new code."""
+
+
 class Unavailable(Enum):
     """Why the site can't write now: a title, and the seconds to wait before trying again."""
 
     BUSY = "The site is busy writing", 5
     AWAY = "The database is away", 10
     FULL = "Nothing can be stored", 60
+    NO_STORAGE = "The storage of evidence is away", 30
+    UPGRADING = "The site is being upgraded", 10
+    OUTDATED = "This web server is older than the database", 30
 
     def __init__(self, title: str, seconds: int) -> None:
         self.title, self.seconds = title, seconds
@@ -39,9 +54,23 @@ class Unavailable(Enum):
             return (
                 "The database does not answer, or its connection was lost. See whether it runs, and what its log says."
             )
+        if self is Unavailable.UPGRADING:
+            return "Another host is upgrading the database. Nothing is written until it has finished."
+        if self is Unavailable.OUTDATED:
+            return (
+                "The database was upgraded by another host. This host writes nothing until it runs the new version: "
+                "install it, then restart its programs."
+            )
+        if self is Unavailable.NO_STORAGE:
+            return "The S3 server with the evidence does not answer, or refuses. See whether it runs, and its log."
         return "The disk is full, or cannot be written to. See how much room is left for the site and its database."
 
 
+OWN_ERRORS: Mapping[type[Exception], Unavailable] = {
+    StorageAway: Unavailable.NO_STORAGE,
+    Upgrading: Unavailable.UPGRADING,
+    Outdated: Unavailable.OUTDATED,
+}
 MAX_PAUSE = 5  # seconds between two attempts
 SQLITE = {
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL), Unavailable.BUSY),
@@ -66,6 +95,9 @@ FILE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, e
 
 def trouble(error: BaseException | None) -> Unavailable | None:
     """Why the site is unavailable, if `error` is a temporary error. None for any other error."""
+    for kind, unavailable in OWN_ERRORS.items():
+        if isinstance(error, kind):
+            return unavailable
     if isinstance(error, OSError):
         return Unavailable.FULL if error.errno in FILE_ERRORS else None
     if not isinstance(error, DatabaseError | InterfaceError):

@@ -6,7 +6,7 @@ from threading import BoundedSemaphore
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import connections
 from django.utils import timezone
@@ -15,7 +15,7 @@ from grading import monitoring, review
 from grading.access.sessions import SessionStore
 from grading.backups import making
 from grading.evidence import care, transcripts
-from grading.health import periodic, planner
+from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
@@ -43,6 +43,11 @@ def begin(**_kwargs: Any) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def stop(**_kwargs: Any) -> None:
     worker.stop_pumping()
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def end(**_kwargs: Any) -> None:
+    pulse.stop()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

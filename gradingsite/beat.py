@@ -40,6 +40,10 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         wait: float = super().tick(*args, **options)
         return min(wait, settings.HEARTBEAT_SECONDS or wait)
 
+    def close(self) -> None:
+        super().close()
+        pulse.forget(Component.SCHEDULER)
+
     def sync_with_rows(self) -> None:
         """Set when each job last ran (`last_run_at`, when Celery sent its message) from its row.
 

@@ -34,7 +34,7 @@ def begin(**_kwargs: Any) -> None:
     """Check, when a worker or a scheduler starts, that it can work on the database (`begin_program`)."""
     from gradingsite.schema import begin_program
 
-    begin_program()
+    begin_program(ends_if_outdated=True)
 
 
 class SchedulerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery ships no types

@@ -13,7 +13,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 CHANCE_KEY_SIZE = 32  # bytes
 # What the site writes in the state folder. Other files keep their modes: the folder's own mode protects them.
 SITE_FILES = (
-    *("db.sqlite3*", "secret_key", "chance.key", "site.lock", "programs.lock", "write.gate", "beat-schedule*"),
+    *("db.sqlite3*", "secret_key", "chance.key", "*.lock", "write.gate", "beat-schedule*"),
     *("broker", "cache", "evidence", "tmp"),
 )
 

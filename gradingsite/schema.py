@@ -1,4 +1,5 @@
-"""Checks before a program starts: that code and database have the same version, and that no restore is running.
+"""Checks before a program starts, and at each of its connections to PostgreSQL: that code and database have the same
+version, and that no restore or upgrade is running.
 
 Code that is older than its database would fail half-way, or skip what it does not know.
 """
@@ -6,16 +7,23 @@ Code that is older than its database would fail half-way, or skip what it does n
 import fcntl
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+
+from grading.busy import Outdated, Upgrading
+from gradingsite import keys
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +50,9 @@ SECRET_KEY_LENGTH = 32  # characters, at least
 # In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database
 # while they have the old file open and cache its rows.
 PROGRAMS_LOCK = "programs.lock"
+# Advisory locks of PostgreSQL. Connections of programs share the first, and an upgrade has it alone. Upgrades take
+# turns by the second.
+UPGRADE_LOCK, TURN_LOCK = 0x67726164, 0x67726165
 MAKE_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
 Migration = tuple[str, str]
@@ -64,11 +75,12 @@ def require_for(arguments: Sequence[str]) -> None:
     require_or_exit(require_can_migrate if command in MIGRATE else require_current)
 
 
-def begin_program() -> None:
-    """Acquire a shared lock of PROGRAMS_LOCK until this process and its forks have ended.
+def begin_program(*, ends_if_outdated: bool = False) -> None:
+    """Acquire a shared lock of PROGRAMS_LOCK until this process and its forks have ended, and watch its connections.
 
-    Exits with a message if a restore or move is running, or if code and database have different versions. Logs a
-    warning if SECRET_KEY is short.
+    Exits with a message if a restore or move is running, if code and database have different versions, or if another
+    host has other keys. Logs a warning if SECRET_KEY is short. With `ends_if_outdated`, the process gets SIGTERM once
+    another host has upgraded the database; otherwise its connections raise Outdated.
     """
     # Never closed: the lock is released when the last process that has the file open ends.
     lock = os.open(settings.STATE_DIR / PROGRAMS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -77,14 +89,83 @@ def begin_program() -> None:
     except BlockingIOError:
         sys.exit("This site is being restored or moved: start this program again once that is done.")
     require_or_exit(require_current)
+    require_or_exit(keys.require_same)
     warn_of_short_key()
+    if connection.vendor == "postgresql":
+        watch_connections(ends_if_outdated=ends_if_outdated)
+
+
+def watch_connections(*, ends_if_outdated: bool) -> None:
+    """Check each new connection of this process to PostgreSQL. It then shares UPGRADE_LOCK until it is closed.
+
+    So no program writes during an upgrade by another host, or after it without knowing the schema: the upgrade ends all
+    connections that share the lock (`alone`), and new ones are refused.
+    """
+    loader = MigrationLoader(None)
+
+    def check(connection: BaseDatabaseWrapper, **_kwargs: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock_shared(%s)", [UPGRADE_LOCK])
+            is_shared = cursor.fetchone()[0]
+            cursor.execute("SELECT app, name FROM django_migrations WHERE app = ANY(%s)", [list(OUR_APPS)])
+            newer = _unknown(loader, cursor.fetchall())
+        if is_shared and not newer:
+            return
+        connection.close()
+        if not is_shared:
+            raise Upgrading("another host is upgrading the database")
+        if ends_if_outdated:
+            logger.error("another host has upgraded the database (%s): this program ends", _list_names(newer))
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise Outdated(f"another host has upgraded the database: it has {_list_names(newer)}")
+
+    connection_created.connect(check, weak=False, dispatch_uid="schema")
+
+
+@contextmanager
+def turn(say: Callable[[str], None]) -> Iterator[None]:
+    """In this block, no other host upgrades the PostgreSQL database. Waits for a host that does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [TURN_LOCK])
+        if not cursor.fetchone()[0]:
+            say("Another host is upgrading the database: waiting for it.")
+            cursor.execute("SELECT pg_advisory_lock(%s)", [TURN_LOCK])
+        try:
+            yield
+        finally:
+            connection.close()  # which releases the lock
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """In this block, no program of the site on any host is connected to the PostgreSQL database, and none can connect.
+
+    Programs that were connected are disconnected. What they were writing is rolled back, and their clients try again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '1s'")
+        while True:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s "
+                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+                "AND granted AND pid <> pg_backend_pid()",
+                [UPGRADE_LOCK],
+            )
+            with suppress(OperationalError):  # somebody connected between the two
+                cursor.execute("SELECT pg_advisory_lock(%s)", [UPGRADE_LOCK])  # while it waits, nobody gets a share
+                break
+        cursor.execute("SET lock_timeout = 0")
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [UPGRADE_LOCK])
 
 
 def require_or_exit(require: Callable[[], None]) -> None:
-    """Call `require`. If it raises SchemaMismatch or WeakSecretKey, exit with the message."""
+    """Call `require`. If it raises SchemaMismatch, WeakSecretKey or DifferentKeys, exit with the message."""
     try:
         require()
-    except (SchemaMismatch, WeakSecretKey) as error:
+    except (SchemaMismatch, WeakSecretKey, keys.DifferentKeys) as error:
         sys.exit(str(error))
     finally:
         connection.close()  # so that no forked process shares it

@@ -1,6 +1,7 @@
 """Django settings, read from environment variables, which docs/configure.md lists. Invalid values stop the site."""
 
 import os
+import socket
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
 from gradingsite import broker
+from gradingsite.evidence import evidence_storage
 from gradingsite.privacy import chance_key, keep_private, secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -54,6 +56,21 @@ def env_url(name: str) -> str:
     return text
 
 
+def env_hex(name: str, size: int) -> bytes:
+    """A key of so many bytes in hexadecimal digits, or b"". Raises ImproperlyConfigured for anything else."""
+    text = env(name)
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if text and len(key) != size:
+        # Without the value, which is secret.
+        raise ImproperlyConfigured(
+            f"Unexpected value of {name}, use {2 * size} hexadecimal digits (openssl rand -hex {size})"
+        )
+    return key
+
+
 def env_list(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in env(name, default).split(",") if part.strip()]
 
@@ -77,8 +94,8 @@ keep_private(STATE_DIR)
 TEMP_DIR = STATE_DIR / "tmp"
 TEMP_DIR.mkdir(parents=True, exist_ok=True)
 # The key for random draws (`bandit.chance`). Separate from SECRET_KEY, which may be changed at any time.
-CHANCE_KEY = chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
-SECRET_KEY = env("SECRET_KEY") or secret_key(STATE_DIR / "secret_key")
+CHANCE_KEY = env_hex("CHANCE_KEY", 32) or chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
+SECRET_KEY = env("SECRET_KEY") or secret_key(Path(env("SECRET_KEY_FILE", str(STATE_DIR / "secret_key"))))
 # Earlier values of SECRET_KEY, to read what was encrypted or signed with them.
 SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS")
 DEBUG = env_bool("DEBUG", default=False)
@@ -212,6 +229,10 @@ def database() -> dict[str, Any]:
 
 
 DATABASES = {"default": database()}
+# This host's name in logs, metrics and heartbeats. A site on SQLite has one host, which needs no name.
+HOST_NAME = env("HOST_NAME", "" if DATABASES["default"]["ENGINE"] == "gradingsite.sqlite" else socket.gethostname())[
+    :100
+]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -278,8 +299,12 @@ STATIC_URL = "static/"
 MEDIA_ROOT = STATE_DIR / "evidence"
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+# Where evidence is stored: files, database (for small sites on several hosts) or s3://bucket/folder.
+EVIDENCE = env("EVIDENCE", "files")
+EVIDENCE_S3_ENDPOINT = env_url("EVIDENCE_S3_ENDPOINT")
+EVIDENCE_S3_REGION = env("EVIDENCE_S3_REGION")
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": evidence_storage(EVIDENCE),
     "staticfiles": {"BACKEND": "gradingsite.static.HashedNames"},
 }
 WHITENOISE_USE_FINDERS = True  # serve files from the packages, without collectstatic

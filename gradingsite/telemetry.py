@@ -34,7 +34,8 @@ class JsonLines(JsonFormatter):
 
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
         super().add_fields(log_data, record, message_dict)
-        log_data |= {"level": record.levelname, "logger": record.name, **_ids.get()}
+        host = {"host": settings.HOST_NAME} if settings.HOST_NAME else {}
+        log_data |= {"level": record.levelname, "logger": record.name, **host, **_ids.get()}
 
 
 @contextmanager

@@ -86,6 +86,7 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
     """Serve until a stop signal. Runs in a forked process, where `keep_running` has left these signals blocked."""
     from grading import monitoring
     from grading.api.gate import refusal_of
+    from grading.health import pulse
     from grading.health.liveness import Component
     from gradingsite import telemetry
 
@@ -97,6 +98,7 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
     telemetry.start("web")
     monitoring.attend(Component.WEB)
     server.run()
+    pulse.stop()
 
 
 def gate(refusal_of: Callable[[Environ], Any], environ: Environ) -> EarlyReply | None:

@@ -50,13 +50,15 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
                 )
             say(f"Moved the site that was here to {move_aside()}.")
         restore_keys(backup, contents, say)
-        for path in evidence_of(backup):
-            with path.open("rb") as file:
-                default_storage.save(f"{path.parent.name}/{path.name}", File(file))
-        os.sync()
         put_back(backup / DATABASES[contents.database])
         require_same(contents)
         call_command("migrate", verbosity=0)
+        for path in evidence_of(backup):
+            name = f"{path.parent.name}/{path.name}"
+            if not default_storage.exists(name):  # a bucket may have it still, and the database has what is in rows
+                with path.open("rb") as file:
+                    default_storage.save(name, File(file))
+        os.sync()
         if changed := redacting.redact_again("manage.py restore"):
             say(redacting.summary(changed))
         expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in contents.gone]
@@ -96,17 +98,15 @@ def require_fitting(contents: Manifest) -> None:
 
 
 def is_empty() -> bool:
-    """Whether there is no site here: no tables, and no evidence."""
-    try:
-        folders, files = default_storage.listdir("")
-    except FileNotFoundError:
-        folders, files = [], []
+    """Whether there is no site here: no tables, and no files of evidence. A bucket may have evidence."""
+    folder = Path(settings.MEDIA_ROOT)
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         has_tables = path.exists() and path.stat().st_size > 0
     else:
         has_tables = bool(connection.introspection.table_names())
-    return not has_tables and not files and not (set(folders) - {"incoming"})
+    return not has_tables and not names - {"incoming"}
 
 
 def move_aside() -> Path:

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from django.conf import settings
@@ -28,20 +28,33 @@ COPIES = "before-upgrades"
 LOCK_WAIT = 5.0  # seconds
 
 
-def migrate(say: Say) -> None:
+def migrate(say: Say, *, beside_others: bool = False) -> None:
     """Apply the migrations that the database lacks.
 
     If the site has sessions, copy the database first, and tell `say` where the copy is and how to go back. Each
     migration is applied completely or not at all, or can be repeated, so an interrupted upgrade can be started again.
+    With `beside_others`, programs on other hosts may run: they are disconnected, and write nothing until their code has
+    this version (`schema.alone`).
 
-    Raises BackupProblem, with nothing changed, if a program uses the database or the disk has too little space.
+    Raises BackupProblem, with nothing changed, if the disk has too little space or, without `beside_others`, a program
+    uses the database.
     """
+    if connection.vendor == "sqlite" or not schema.missing():
+        migrate_alone(say, programs_stopped())
+    else:
+        with schema.turn(say):
+            migrate_alone(say, schema.alone() if beside_others else programs_stopped(), beside_others=beside_others)
+
+
+def migrate_alone(say: Say, stopped: AbstractContextManager[None], *, beside_others: bool = False) -> None:
+    """The same in this host's turn, within `stopped` if the site has sessions."""
     missing = schema.missing()
     if not missing or not has_sessions():
         call_command("migrate", verbosity=0)
         return
-    with programs_stopped():
-        require_no_other_user()
+    with stopped:
+        if not beside_others:
+            require_no_other_user()
         require_free_space()
         say(f"Upgrading the database. Migrations to apply: {len(missing)}.")
         copy = copy_database(settings.STATE_DIR / COPIES / "-".join(missing[0]))

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
-from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Max
 
@@ -70,7 +69,7 @@ def delete_leftovers() -> int:
     """Delete the temporary files that were not written to for LEFTOVER_SECONDS. Returns their number."""
     before = time.time() - LEFTOVER_SECONDS
     removed = 0
-    for folder in (Path(default_storage.path("incoming")), Path(settings.TEMP_DIR)):
+    for folder in (Path(settings.MEDIA_ROOT) / "incoming", Path(settings.TEMP_DIR)):
         for path in folder.rglob("*"):
             with suppress(FileNotFoundError):
                 if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:

@@ -16,6 +16,7 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from grading import formats, signals
+from grading.busy import StorageAway
 from grading.evidence import logs, store, transcripts, usage
 from grading.evidence.logs import Records
 from grading.evidence.store import Readable, Stored
@@ -268,7 +269,8 @@ def receive(
     """Store one file and read it. `stored` is the session's evidence before: a file that is in it is not read again,
     only its problem is repeated.
 
-    Raises TooLarge. If a parser fails, the evidence stays usable, and the graders' rows will say what failed.
+    Raises TooLarge or StorageAway. If a parser fails, the evidence stays usable, and the graders' rows will say what
+    failed.
     """
     name = getattr(stream, "name", "")
     row = build_row(kind, store.store(stream), name if isinstance(name, str) else "", witness)
@@ -277,6 +279,8 @@ def receive(
         return ReceivedFile(row=row, reading=EvidenceReading(problem=Reason(same.problem), detail=same.detail))
     try:
         return ReceivedFile(row=row, reading=read(row, claim))
+    except StorageAway:
+        raise  # the caller sends the file again
     except Exception:
         logger.exception("reading the %s of session %s failed", kind, claim.session_id)
         return ReceivedFile(row=row, reading=EvidenceReading())

@@ -18,10 +18,12 @@ from typing import BinaryIO, Protocol, cast
 import zstandard
 from django.conf import settings
 from django.core.files import File
-from django.core.files.storage import default_storage
+from django.core.files.storage import Storage, default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from grading.busy import StorageAway
+from grading.evidence.storages import EvidenceStorage
 from grading.models import BlobProblem, Evidence, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 from grading.models.health import BlobProblemKind
@@ -89,37 +91,28 @@ class Incoming:
     def keep(self) -> None:
         """Store the bytes as evidence."""
         os.fsync(self.scratch.fileno())
-        name = _name(self.stored.sha256)
-        # `expire`, which may run concurrently, spares bytes with a new modification time.
-        try:
-            os.utime(default_storage.path(name))
-        except FileNotFoundError:
-            saved = default_storage.save(name, self.scratch)
-            if saved != name:  # another process stored the same bytes meanwhile
-                default_storage.delete(saved)
-        else:
-            if damage(self.stored.sha256):
-                Path(self.scratch.temporary_file_path()).replace(default_storage.path(name))
-        # Without the folder's entry on disk, the file would have no name after a power cut.
-        folder = os.open(Path(default_storage.path(name)).parent, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(folder)
-        os.close(folder)
+        name = blob_name(self.stored.sha256)
+        # `expire`, which may run concurrently, spares bytes with a new time.
+        if not _storage().renew(name) or damage(self.stored.sha256):
+            _storage().put(name, self.scratch.path)
 
 
 @contextmanager
 def incoming(stream: Readable) -> Iterator[Incoming]:
     """Read `stream` into a temporary file, to inspect its bytes before storing them. Raises TooLarge like `store`."""
-    with _scratch() as scratch:
+    with scratch_file() as scratch:
         yield Incoming(stored=_compress(stream, scratch), scratch=scratch)
 
 
 def damage(sha256: str) -> str:
-    """Read a blob in full and return what is wrong with it, or an empty string."""
+    """Read a blob in full and return what is wrong with it, or an empty string. Raises StorageAway."""
     try:
-        with default_storage.open(_name(sha256)) as file:
+        with default_storage.open(blob_name(sha256)) as file:
             return flaw(cast("BinaryIO", file), sha256)
     except FileNotFoundError:
         return "missing"
+    except StorageAway:
+        raise  # says nothing about the blob
     except OSError as error:
         return f"unreadable: {error}"
 
@@ -147,7 +140,7 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
     Raises Damaged, here or from a read, if the bytes are missing or changed, and Gone if retention deleted them.
     """
     try:
-        file = default_storage.open(_name(row.sha256))
+        file = default_storage.open(blob_name(row.sha256))
     except FileNotFoundError as error:
         expired = BlobProblem.objects.expired().filter(pk=row.sha256).first()
         if expired is not None:
@@ -239,14 +232,14 @@ def text_of(row: Evidence, limit: int = TEXT_LIMIT) -> str:
         return file.read(limit).decode(errors="replace")
 
 
-def listed(prefix: str) -> dict[str, list[str]]:
-    """The names of the stored files by hash, for the hashes that begin with these two digits.
+def listed(prefix: str, storage: Storage = default_storage) -> dict[str, list[str]]:
+    """The names of the files in a storage by hash, for the hashes that begin with these two digits.
 
     The files of a hash are its blob and the data derived from it.
     """
     names: dict[str, list[str]] = {}
     with suppress(FileNotFoundError):
-        for name in sorted(default_storage.listdir(prefix)[1]):
+        for name in sorted(storage.listdir(prefix)[1]):
             if name.endswith(".zst"):
                 names.setdefault(name.partition(".")[0], []).append(f"{prefix}/{name}")
     return names
@@ -254,14 +247,14 @@ def listed(prefix: str) -> dict[str, list[str]]:
 
 def is_kept(sha256: str) -> bool:
     """Whether the bytes are stored."""
-    return default_storage.exists(_name(sha256))
+    return default_storage.exists(blob_name(sha256))
 
 
 def discard(sha256: str) -> bool:
     """Delete a blob and what was derived from it, for an erasure. If a row refers to it, only returns False."""
     if Evidence.objects.filter(sha256=sha256).exists():
         return False
-    default_storage.delete(_name(sha256))
+    default_storage.delete(blob_name(sha256))
     BlobProblem.objects.filter(pk=sha256).delete()
     folder = sha256[:2]
     with suppress(FileNotFoundError):
@@ -276,33 +269,26 @@ def expire(sha256: str, *, before: float) -> bool:
 
     Returns whether it is gone: not if it was missing or newer, or if the same bytes are stored again meanwhile.
     """
-    path = Path(default_storage.path(_name(sha256)))
-    # Renamed first and then deleted: `keep` renews the time of a blob that is stored again, or stores a new one.
-    renamed = path.with_suffix(".expiring")
+    name = blob_name(sha256)
     try:
-        if path.stat().st_mtime >= before:
+        if default_storage.get_modified_time(name).timestamp() >= before:
             return False
-        # Recorded first: bytes that are gone without a record would look like damage.
-        columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
-        BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
-        path.rename(renamed)
     except FileNotFoundError:
         return False
-    # If `keep` renewed its time after the check above, the blob is put back.
-    if renamed.stat().st_mtime >= before and not path.exists():
-        renamed.rename(path)
-    else:
-        renamed.unlink()
-    if path.exists():
+    # Recorded first: bytes that are gone without a record would look like damage.
+    columns = {"kind": BlobProblemKind.EXPIRED, "since": timezone.now(), "what": ""}
+    BlobProblem.objects.update_or_create(pk=sha256, defaults=columns)
+    if _storage().remove_older(name, before):
+        return True
+    if default_storage.exists(name):
         BlobProblem.objects.expired().filter(pk=sha256).delete()
-        return False
-    return True
+    return False
 
 
 def derived(row: Evidence, kind: str) -> bytes | None:
     """The data that was derived from a row's bytes and stored under the name `kind`, or None if it must be derived."""
     try:
-        with default_storage.open(_name(row.sha256, f".{kind}")) as file:
+        with default_storage.open(blob_name(row.sha256, f".{kind}")) as file:
             return zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file)).read()
     except (FileNotFoundError, zstandard.ZstdError):
         return None
@@ -319,30 +305,38 @@ def derived_before(row: Evidence, prefix: str) -> bytes | None:
 
 def keep_derived(row: Evidence, kind: str, data: bytes) -> None:
     """Store data derived from a row's bytes beside them. It may be deleted at any time."""
-    name = _name(row.sha256, f".{kind}")
-    with _scratch() as scratch:
+    name = blob_name(row.sha256, f".{kind}")
+    with scratch_file() as scratch:
         _compress(io.BytesIO(data), scratch)
         os.fsync(scratch.fileno())
-        default_storage.delete(name)
-        saved = default_storage.save(name, scratch)
-        if saved != name:  # another process stored the same meanwhile
-            default_storage.delete(saved)
+        _storage().put(name, scratch.path)
 
 
-def _name(sha256: str, kind: str = "") -> str:
+def require_storage() -> None:
+    """Raise StorageAway if the storage of evidence cannot be used."""
+    _storage().require()
+
+
+def _storage() -> EvidenceStorage:
+    return cast("EvidenceStorage", default_storage)
+
+
+def blob_name(sha256: str, kind: str = "") -> str:
+    """The name under which a storage has a blob, or data derived from it."""
     return f"{sha256[:2]}/{sha256}{kind}.zst"
 
 
 class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only
-    """A finished temporary file. File storage moves it by its path with one rename, which is atomic."""
+    """A temporary file. A storage may move it."""
 
-    def temporary_file_path(self) -> str:
-        return str(self.name)
+    @property
+    def path(self) -> Path:
+        return Path(str(self.name))
 
 
 @contextmanager
-def _scratch() -> Iterator[_Scratch]:
-    """A new temporary file beside the stored ones. It is deleted after the block unless it was moved."""
+def scratch_file() -> Iterator[_Scratch]:
+    """A new temporary file, on the disk of files of evidence. It is deleted after the block unless it was moved."""
     folder = Path(settings.MEDIA_ROOT) / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=folder, delete=False) as file:

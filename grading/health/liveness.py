@@ -4,7 +4,7 @@ The clocks of two machines differ, and a clock may jump, so times written by oth
 pause of the observer (a suspended machine) or a jump of its clock, the state of the others is unknown at first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,6 +35,8 @@ class Liveness:
     """One process's observations of the counters. `every`: seconds between two heartbeats of a part."""
 
     every: float
+    # The parts of the site and, if one runs on several hosts, each host's, as `part@host`.
+    parts: Sequence[str] = tuple(Component)
     _counts: dict[str, int] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     _grew: set[str] = field(default_factory=set)
@@ -50,7 +52,8 @@ class Liveness:
             self._settles_at = now + GRACE * self.every
             self._since, self._grew = {}, set()
         self._observed_at, self._offset = now, offset
-        for part in Component:
+        self.parts = [*Component, *(part for part in counts if part not in set(Component))]
+        for part in self.parts:
             count = counts.get(part, 0)
             if part not in self._since:
                 self._since[part] = now
@@ -64,7 +67,7 @@ class Liveness:
         """Whether it has observed for long enough without a gap."""
         return self._observed_at is not None and self._observed_at >= self._settles_at
 
-    def life(self, part: Component) -> Life:
+    def life(self, part: str) -> Life:
         """The state of a part at the last observation. Alive: its counter has grown lately, between two of them."""
         if self._observed_at is None:
             return Life.UNKNOWN

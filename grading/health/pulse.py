@@ -1,9 +1,12 @@
 """A process's heartbeat, in a thread that also watches the others'; started after the process was forked."""
 
+import datetime as dt
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from django.conf import settings
 from django.db import Error, connection
@@ -15,19 +18,41 @@ from grading.models import Heartbeat
 
 logger = logging.getLogger(__name__)
 
+# How long a host that stopped without saying so is missed.
+FORGOTTEN = dt.timedelta(days=1)
 # Observations of the others for each heartbeat of its own.
 OBSERVATIONS = 2
 
 
 def beat(parts: Iterable[Component]) -> None:
-    """Increment the counters of these parts: one statement each, outside of any transaction."""
+    """Increment this host's counters of these parts: one statement each, outside of any transaction."""
     for part in parts:
-        if not Heartbeat.objects.filter(name=part).update(count=F("count") + 1, beat_at=timezone.now()):
-            Heartbeat.objects.get_or_create(name=part, defaults={"count": 1, "beat_at": timezone.now()})
+        row, now = Heartbeat.objects.filter(name=part, host=settings.HOST_NAME), timezone.now()
+        if not row.update(count=F("count") + 1, beat_at=now):
+            Heartbeat.objects.get_or_create(name=part, host=settings.HOST_NAME, defaults={"count": 1, "beat_at": now})
+
+
+def forget(part: Component) -> None:
+    """Delete this host's counter of a part that ends on purpose, so that nobody misses it."""
+    with suppress(Error):
+        Heartbeat.objects.filter(name=part, host=settings.HOST_NAME).delete()
 
 
 def counts() -> Mapping[str, int]:
-    return dict(Heartbeat.objects.values_list("name", "count"))
+    """The sum of all hosts' counters by part; and, if a part runs on several hosts, each one's as `part@host`.
+
+    A host that has been silent for a day is no longer missed.
+    """
+    rows = list(Heartbeat.objects.values_list("name", "host", "count", "beat_at"))
+    totals, recent = Counter[str](), timezone.now() - FORGOTTEN
+    for name, _host, count, _beat_at in rows:
+        totals[name] += count
+    hosts = Counter(name for name, _host, _count, beat_at in rows if beat_at and beat_at > recent)
+    return totals | {
+        f"{name}@{host}": count
+        for name, host, count, beat_at in rows
+        if beat_at and beat_at > recent and hosts[name] > 1 and name != Component.BROKER
+    }
 
 
 class Pulse(threading.Thread):
@@ -97,11 +122,19 @@ def start(part: Component, then: Callable[[Liveness], None]) -> Pulse | None:
     return _own
 
 
+def stop() -> None:
+    """End this process's heartbeat, because the process ends on purpose."""
+    if _own is not None:
+        _own.ends.set()
+        _own.join(settings.HEARTBEAT_SECONDS)
+        forget(_own.part)
+
+
 def trouble() -> str:
     """Why this process could not write to the database a moment ago; empty if it could, or has no heartbeat."""
     return "" if _own is None else _own.trouble
 
 
 def silent() -> list[Component]:
-    """The parts that have stopped, as far as this process knows."""
+    """The parts that have stopped on all hosts, as far as this process knows."""
     return [] if _own is None else [each for each in Component if _own.liveness.life(each) is Life.SILENT]

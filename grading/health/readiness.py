@@ -61,8 +61,8 @@ def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
 
 
 def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
-    """Seconds since each heartbeat, by the clocks of both machines."""
-    rows = Heartbeat.objects.exclude(beat_at=None).order_by("name").values_list("name", "beat_at")
+    """Seconds since each program's latest heartbeat on any host, by the clocks of both machines."""
+    rows = Heartbeat.objects.exclude(beat_at=None).order_by("name", "beat_at").values_list("name", "beat_at")
     return {name: max(0.0, (now - beat_at).total_seconds()) for name, beat_at in rows if beat_at is not None}
 
 
@@ -95,7 +95,13 @@ class SiteFigures(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"gradingsite_{name}", help_text, value=value)
-        yield gauge("heartbeat_age_seconds", "Since each program's heartbeat", "program", heartbeat_ages(now))
+        beats = GaugeMetricFamily(
+            "gradingsite_heartbeat_age_seconds", "Since each program's heartbeat", labels=["program", "host"]
+        )
+        for row in Heartbeat.objects.order_by("name", "host"):
+            if row.beat_at is not None:
+                beats.add_metric([row.name, row.host], max(0.0, (now - row.beat_at).total_seconds()))
+        yield beats
         judge_jobs = JudgeJob.objects.open().filter(yours())
         yield gauge("judge_jobs", "Open judge jobs", "state", count_by(judge_jobs, "state", OPEN_STATES))
         alarms = Alarm.objects.filter(resolved_at=None)

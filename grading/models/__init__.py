@@ -12,13 +12,14 @@ from grading.models.evidence import (
     Artifact,
     ArtifactRule,
     Evidence,
+    EvidenceBlob,
     RecordAnchor,
     SessionLog,
     SessionSignals,
 )
 from grading.models.facts import InstructionKey, SessionFacts
 from grading.models.grades import Grade, Settlement
-from grading.models.health import BlobProblem, Heartbeat, PeriodicJob
+from grading.models.health import BlobProblem, Heartbeat, KeyFingerprint, PeriodicJob
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
@@ -48,6 +49,7 @@ __all__ = [
     "CategoryWord",
     "Comment",
     "Evidence",
+    "EvidenceBlob",
     "Flag",
     "Grade",
     "Heartbeat",
@@ -60,6 +62,7 @@ __all__ = [
     "JudgeKeyTest",
     "JudgePolicy",
     "JudgeRun",
+    "KeyFingerprint",
     "LogImport",
     "MessageClaim",
     "ModelPrice",

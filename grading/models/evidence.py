@@ -91,6 +91,17 @@ class Origin(StrEnum):
     TRANSCRIPT = "transcript"
 
 
+class EvidenceBlob(models.Model):
+    """Stored bytes of evidence, if EVIDENCE is `database`. The name is that of the file they would be otherwise."""
+
+    name = models.CharField(max_length=200, primary_key=True)
+    data = models.BinaryField()
+    stored_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ArtifactRule(models.Model):
     """A rule that detects artifacts of one kind and gives their worth. Migrations create the initial rules."""
 

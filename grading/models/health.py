@@ -9,17 +9,34 @@ from grading.models.fields import enum_field, one_of
 
 
 class Heartbeat(models.Model):
-    """A counter that a part of the site increments while it works. A watcher compares it by its own clock.
+    """A counter that a part of the site increments on each of its hosts while it works. A watcher compares it by its
+    own clock.
 
-    `beat_at` is for people: when it was last incremented, by the clock of the program that did.
+    `beat_at` is for people: when it was last incremented, by the clock of the program that did. The row is deleted when
+    the program is stopped on purpose.
     """
 
-    name = models.CharField(max_length=40, unique=True)
+    name = models.CharField(max_length=40)
+    host = models.CharField(max_length=100, blank=True)
     count = models.PositiveBigIntegerField(default=0)
     beat_at = models.DateTimeField(null=True, blank=True)
 
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "host"], name="heartbeat_once")]
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.count}"
+        return f"{self.name} on {self.host}: {self.count}"
+
+
+class KeyFingerprint(models.Model):
+    """The fingerprint of a secret key that all hosts of the site must have, as of its first start."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    fingerprint = models.CharField(max_length=64)
+    since = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.fingerprint}"
 
 
 class PeriodicJob(models.Model):

@@ -28,10 +28,10 @@ def attend(part: Component) -> None:
 
 def update_attended_alarms(liveness: Liveness) -> None:
     """Update the two rules' alarms by what this process knows; alarms about programs of unknown state stay open."""
-    now, silent = timezone.now(), [part for part in Component if liveness.life(part) is Life.SILENT]
+    now, silent = timezone.now(), [part for part in liveness.parts if liveness.life(part) is Life.SILENT]
     if Component.BROKER in silent and Component.SCHEDULER in silent:
         silent.remove(Component.SCHEDULER)  # it waits for the broker, which has an alarm
-    unknown = {str(part) for part in Component if liveness.life(part) is Life.UNKNOWN}
+    unknown = {str(part) for part in liveness.parts if liveness.life(part) is Life.UNKNOWN}
     open_alarms = Alarm.objects.filter(rule=program_stopped.id, resolved_at=None)
     update_alarms(program_stopped, open_alarms, find_silent(silent), now, unknown=unknown)
     if liveness.is_settled:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,13 +155,18 @@ def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
     return ()
 
 
-def find_silent(silent: Iterable[Component]) -> Iterable[Finding]:
-    """A finding for each of these programs, whose heartbeats have stopped."""
-    last_beats = dict(Heartbeat.objects.values_list("name", "beat_at"))
-    for part in silent:
-        beat_at = last_beats.get(part)
+def find_silent(silent: Collection[str]) -> Iterable[Finding]:
+    """A finding for each of these parts whose heartbeats have stopped: on all hosts, or on one (`part@host`)."""
+    rows = Heartbeat.objects.exclude(beat_at=None).order_by("beat_at").values_list("name", "host", "beat_at")
+    last_beats = {key: beat_at for name, host, beat_at in rows for key in (name, f"{name}@{host}")}
+    for key in silent:
+        name, _at, host = key.partition("@")
+        part, beat_at = Component(name), last_beats.get(key)
         since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
-        yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]}")
+        if not host:
+            yield Finding(about=key, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]}")
+        elif name not in silent:
+            yield Finding(about=key, detail=f"{NAMES[part]} on {host} stands still {since}. Others go on.")
 
 
 @alarm_rule(

@@ -383,7 +383,7 @@ def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder):
 
         def erased_meanwhile(each):
             stream = reads(each)
-            store.default_storage.delete(store._name(row.sha256))
+            store.default_storage.delete(store.blob_name(row.sha256))
             transcripts.forget(row.sha256)
             return stream
 

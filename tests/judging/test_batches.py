@@ -205,7 +205,7 @@ def test_evidence_that_cannot_be_read_is_said_and_leaves_the_others(site, sim):
     from grading.evidence import store
 
     broken, *_ = backlog(site, 3)
-    name = store._name(broken.session.evidence.get(kind="transcript").sha256)
+    name = store.blob_name(broken.session.evidence.get(kind="transcript").sha256)
     store.default_storage.delete(name)
     assert batches.send() == 2
     row = JudgeAttempt.objects.get(job=broken)

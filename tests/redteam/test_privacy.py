@@ -298,7 +298,7 @@ def made_old(session) -> None:
             )
         cursor.execute(cut, [timezone.now() - dt.timedelta(days=40), session.pk])
     for row in session.evidence.all():
-        os.utime(default_storage.path(store._name(row.sha256)), (0, 0))
+        os.utime(default_storage.path(store.blob_name(row.sha256)), (0, 0))
 
 
 @pytest.mark.django_db

@@ -1,4 +1,7 @@
-"""`manage.py up`: the whole site under one supervisor. `make run` calls it once the environment is there."""
+"""`manage.py up`: the whole site under one supervisor. `make run` calls it once the environment is there.
+
+`up web`, `up worker` and `up beat` run one role of a site that several hosts share.
+"""
 
 import contextlib
 import fcntl
@@ -14,48 +17,70 @@ from typing import IO, Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import IntegrityError, connections
 
 from grading.backups import upgrading
 from grading.backups.databases import BackupProblem
-from gradingsite import broker, schema
+from grading.busy import StorageAway
+from grading.evidence import store
+from gradingsite import broker, keys, schema
 from gradingsite.ports import port_taken
 from gradingsite.supervisor import Program, become, die_with_parent
 
 DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 WEB = [sys.executable, "-m", "gradingsite.web"]
+CELERY = [sys.executable, "-m", "celery", "--app", "gradingsite"]
+# `--without-…`: workers need not know of each other, since the queue is in the database.
+ROLES = {
+    "web": WEB,
+    "worker": [*CELERY, "worker", "--loglevel=WARNING", "--without-gossip", "--without-mingle", "--without-heartbeat"],
+    "beat": [*CELERY, "beat", "--loglevel=WARNING", "--pidfile="],
+}
 
 
 class Command(BaseCommand):
-    help = "Runs the site: web server, worker and, unless REDIS_URL is set, a broker of its own. Ctrl-C ends it."
+    help = (
+        "Runs the site: web server, worker and, unless REDIS_URL is set, a broker of its own. Ctrl-C ends it. With a "
+        "role, runs only that: several hosts then share a PostgreSQL database and a Redis or Valkey server."
+    )
     requires_system_checks = []  # they want a migrated database; `check` runs after the migration
 
-    def handle(self, **_options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("role", nargs="?", choices=ROLES, help="run only this; without it, run everything")
+
+    def handle(self, role: str | None = None, **_options: Any) -> None:
         if "MAKELEVEL" in os.environ:  # under `make run`: end if make is killed
             die_with_parent(signal.SIGTERM)
-        with contextlib.suppress(KeyboardInterrupt), self.alone():
-            self.prepare()
-            programs = self.programs()
+        if role is not None:
+            require_shared_servers(role)
+        with contextlib.suppress(KeyboardInterrupt), self.alone("site.lock" if role is None else f"{role}.lock"):
+            self.prepare(role)
+            programs = self.programs() if role is None else [Program(name=role, command=ROLES[role])]
             connections.close_all()
             become(programs)
 
-    def prepare(self) -> None:
-        self.require_free_port()
-        empty(settings.TEMP_DIR)
+    def prepare(self, role: str | None) -> None:
+        if role in {None, "web"}:
+            self.require_free_port()
+        if role is None:  # otherwise another role may run from this folder; `care` deletes what is left
+            empty(settings.TEMP_DIR)
         os.environ["TMPDIR"] = str(settings.TEMP_DIR)  # of every program, SQLite among them
         try:
-            upgrading.migrate(say=self.stdout.write)
-        except BackupProblem as error:
+            upgrading.migrate(say=self.stdout.write, beside_others=role is not None)
+            keys.require_same()
+            store.require_storage()
+        except (BackupProblem, keys.DifferentKeys, StorageAway) as error:
             raise CommandError(str(error)) from error
         call_command("check", databases=["default"])
         schema.warn_of_short_key()
-        self.greet(make_first_admin())
+        if role in {None, "web"}:
+            self.greet(make_first_admin())
 
-    def alone(self) -> IO[str]:
-        """Holds the lock of this state folder. Raises CommandError if another run of the site has it."""
+    def alone(self, name: str) -> IO[str]:
+        """Holds the lock of this name in the state folder. Raises CommandError if another run of the site has it."""
         settings.STATE_DIR.mkdir(parents=True, exist_ok=True)
-        lock = (settings.STATE_DIR / "site.lock").open("a+")
+        lock = (settings.STATE_DIR / name).open("a+")
         lock.seek(0)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,6 +125,17 @@ class Command(BaseCommand):
         ]
 
 
+def require_shared_servers(role: str) -> None:
+    """Raise CommandError unless other hosts can share this one's database and broker."""
+    if connections["default"].vendor == "sqlite":
+        raise CommandError(
+            f"`up {role}` runs one role of a site on several hosts, which cannot share SQLite: set DATABASE_URL to a "
+            "PostgreSQL database (manage.py move_to copies the present one), or run `up` for everything on this host"
+        )
+    if not os.environ.get("REDIS_URL"):
+        raise CommandError(f"`up {role}` needs REDIS_URL: the Redis or Valkey server that all hosts share")
+
+
 def empty(folder: Path) -> None:
     """Remove what processes left in it that were killed."""
     for path in folder.iterdir():
@@ -114,7 +150,10 @@ def make_first_admin() -> str | None:
     if User.objects.filter(is_superuser=True).exists():
         return None
     password = secrets.token_urlsafe(12)
-    User.objects.create_superuser("admin", password=password)
+    try:
+        User.objects.create_superuser("admin", password=password)
+    except IntegrityError:  # another host made it at the same time
+        return None
     return password
 
 
