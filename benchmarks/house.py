@@ -34,8 +34,8 @@ MAX_LINE_LENGTH = 120
 # The codes of laws, alarm rules and incidents, without spreadsheet cells (!A0), escaped bytes (%A3) and linter codes of
 # three digits.
 CODE = re.compile(r"(?<![!%])\b(?:[ALN][1-9]\d?|I0[1-9]|I[1-9]\d{1,2})\b")
-# In prose, any letter with a number is a code.
-PROSE = re.compile(r"(?<![!%])\b[A-Z]\d{1,3}\b")
+# In prose, any letter with a number is a code, except the protocol of buckets.
+PROSE = re.compile(r"(?<![!%])\b(?!S3\b)[A-Z]\d{1,3}\b")
 NOQA = re.compile(r"noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PAGE = re.compile(r"\b\d\d-[a-z]+\.md\b")

@@ -11,11 +11,12 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
@@ -125,15 +126,12 @@ def watch_connections(*, ends_if_outdated: bool) -> None:
 @contextmanager
 def turn(say: Callable[[str], None]) -> Iterator[None]:
     """In this block, no other host upgrades the PostgreSQL database. Waits for a host that does."""
-    with connection.cursor() as cursor:
+    with cursor_of_its_own() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [TURN_LOCK])
         if not cursor.fetchone()[0]:
             say("Another host is upgrading the database: waiting for it.")
             cursor.execute("SELECT pg_advisory_lock(%s)", [TURN_LOCK])
-        try:
-            yield
-        finally:
-            connection.close()  # which releases the lock
+        yield
 
 
 @contextmanager
@@ -142,7 +140,7 @@ def alone() -> Iterator[None]:
 
     Programs that were connected are disconnected. What they were writing is rolled back, and their clients try again.
     """
-    with connection.cursor() as cursor:
+    with cursor_of_its_own() as cursor:
         cursor.execute("SET lock_timeout = '1s'")
         while True:
             cursor.execute(
@@ -154,11 +152,18 @@ def alone() -> Iterator[None]:
             with suppress(OperationalError):  # somebody connected between the two
                 cursor.execute("SELECT pg_advisory_lock(%s)", [UPGRADE_LOCK])  # while it waits, nobody gets a share
                 break
-        cursor.execute("SET lock_timeout = 0")
-        try:
-            yield
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [UPGRADE_LOCK])
+        yield
+
+
+@contextmanager
+def cursor_of_its_own() -> Iterator[Any]:
+    """A cursor of a new connection, which is closed after the block. Its locks end with it, and only with it."""
+    own = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        with own.cursor() as cursor:
+            yield cursor
+    finally:
+        own.close()
 
 
 def require_or_exit(require: Callable[[], None]) -> None:

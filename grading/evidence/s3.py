@@ -1,4 +1,4 @@
-"""Evidence in a bucket of an S3 server, by django-storages (requirements-s3.txt)."""
+"""Evidence in a bucket of an object store with Amazon's protocol, by django-storages (requirements-s3.txt)."""
 
 import time
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class EvidenceBucket(S3Storage):  # type: ignore[misc]  # without types
         key = self._normalize_name(name)
         try:
             with answering():
-                # A copy onto itself has a new time. S3 demands that something changes with it.
+                # A copy onto itself has a new time. The protocol demands that something changes with it.
                 self.bucket.Object(key).copy_from(
                     CopySource={"Bucket": self.bucket_name, "Key": key},
                     Metadata={"renewed": str(int(time.time()))},
@@ -79,7 +79,7 @@ class EvidenceBucket(S3Storage):  # type: ignore[misc]  # without types
 
     def remove_older(self, name: str, before: float) -> bool:
         # Between the two requests another host may store the same bytes again. They are then reported as missing
-        # until their sender sends them once more: S3 has no conditional delete for general buckets.
+        # until their sender sends them once more: buckets have no conditional delete.
         item = self.bucket.Object(self._normalize_name(name))
         try:
             with answering():

@@ -1,4 +1,4 @@
-"""Where evidence is stored: in files, in the database, or in a bucket of an S3 server (the setting EVIDENCE).
+"""Where evidence is stored: in files, in the database, or in a bucket (the setting EVIDENCE).
 
 Each is one of Django's storages with three methods more. A name stands for one content for ever, so that saving the
 same again is harmless, whichever host does it.

@@ -11,7 +11,7 @@ BUCKET = "s3://evidence/site"
 
 @pytest.fixture(scope="session")
 def s3():
-    """The address of an S3 server with an empty bucket `evidence`, on the loopback interface."""
+    """The address of a server of buckets, on the loopback interface."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port(), verbose=False)
     server.start()
     address = "http://{}:{}".format(*server.get_host_and_port())
