@@ -131,7 +131,7 @@ def hook(arguments: list[str]) -> None:
             with contextlib.suppress(OSError):  # the session's end looks for the files itself
                 note_instructions(payload)
             return
-        session = find_session(payload, arguments)
+        session = find_session(arguments, payload)
         entry = spool(session)
         start_sender()
         print(f"gradingsite: {describe(session)}; {sending(entry)}")
@@ -160,8 +160,11 @@ def find_payload(arguments: list[str]) -> dict[str, Any]:
     return {} if os.environ.get("GPTME_LOGDIR") else read_stdin()
 
 
-def find_session(payload: dict[str, Any], arguments: list[str]) -> Session:
-    """The session that a hook is about: metadata, facts, files to send, and the folder it worked in."""
+def find_session(arguments: list[str], payload: dict[str, Any] | None = None) -> Session:
+    """The session that a hook is about: metadata, facts, files to send, and the folder it worked in. `payload` is what
+    the harness says of it, which is read if it was not read before.
+    """
+    payload = find_payload(arguments) if payload is None else payload
     if not payload and os.environ.get("GPTME_LOGDIR"):
         return gptme_session(Path(os.environ["GPTME_LOGDIR"]))
     session_id = text_of(payload, "session_id", "thread-id", "thread_id") or os.environ.get("CLAUDE_CODE_SESSION_ID")

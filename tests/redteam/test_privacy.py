@@ -321,7 +321,7 @@ def test_old_bytes_go_and_the_reward_stays(settings, client):
     assert "gone by retention" in client.get(session.get_absolute_url(), {"tab": "journal"}).content.decode()
     out = StringIO()
     call_command("regrade", "--yes", stdout=out)
-    assert "1 sessions stay as they are" in out.getvalue()
+    assert "1 sessions keep their grades" in out.getvalue()
 
 
 @pytest.mark.django_db
