@@ -141,8 +141,8 @@ class Uploads:
         (home / "journal.md").write_text(f"Merged the fix of {name}, and the tests pass. " * 4)
         said = f'{{"session_id": "{name}", "transcript_path": "{log}", "cwd": "{home}"}}'
         code = (
-            "import sys; sys.path.insert(0, 'grading/agent'); import submit_session as hook; "
-            "hook.spool(hook.find_session([sys.argv[1]])); sys.exit(hook.send_all(say=print))"
+            "import json, sys; sys.path.insert(0, 'grading/agent'); import submit_session as hook; "
+            "hook.spool(hook.find_session(json.loads(sys.argv[1]), [])); sys.exit(hook.send_all(say=print))"
         )
         done = self.hook(home, "-c", code, said)
         assert done.returncode == 0, done.stdout + done.stderr
