@@ -308,8 +308,8 @@ class Shared:
             "SECRET_KEY": "benchmark-" * 5,
             "CHANCE_KEY": "ab" * 32,
             "EVIDENCE": "s3://evidence/site",
-            "EVIDENCE_S3_ENDPOINT": f"http://127.0.0.1:{self.s3_port}",
-            "EVIDENCE_S3_REGION": "us-east-1",
+            "EVIDENCE_ENDPOINT": f"http://127.0.0.1:{self.s3_port}",
+            "EVIDENCE_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "site",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "ANTHROPIC_API_KEY": "sk-benchmark",
@@ -331,7 +331,7 @@ class Shared:
 
         client = boto3.client(
             "s3",
-            endpoint_url=self.environment["EVIDENCE_S3_ENDPOINT"],
+            endpoint_url=self.environment["EVIDENCE_ENDPOINT"],
             region_name="us-east-1",
             aws_access_key_id="site",
             aws_secret_access_key="secret",  # noqa: S106  of the server above

@@ -301,8 +301,8 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 # Where evidence is stored: files, database (for small sites on several hosts) or s3://bucket/folder.
 EVIDENCE = env("EVIDENCE", "files")
-EVIDENCE_S3_ENDPOINT = env_url("EVIDENCE_S3_ENDPOINT")
-EVIDENCE_S3_REGION = env("EVIDENCE_S3_REGION")
+EVIDENCE_ENDPOINT = env_url("EVIDENCE_ENDPOINT")
+EVIDENCE_REGION = env("EVIDENCE_REGION")
 STORAGES = {
     "default": evidence_storage(EVIDENCE),
     "staticfiles": {"BACKEND": "gradingsite.static.HashedNames"},

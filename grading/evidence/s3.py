@@ -41,10 +41,10 @@ class EvidenceBucket(S3Storage):  # type: ignore[misc]  # without types
     def get_default_settings(self) -> dict[str, Any]:
         return {
             **super().get_default_settings(),
-            "endpoint_url": settings.EVIDENCE_S3_ENDPOINT or None,
-            "region_name": settings.EVIDENCE_S3_REGION or None,
+            "endpoint_url": settings.EVIDENCE_ENDPOINT or None,
+            "region_name": settings.EVIDENCE_REGION or None,
             "client_config": TIMEOUTS,
-            "addressing_style": "path" if settings.EVIDENCE_S3_ENDPOINT else None,
+            "addressing_style": "path" if settings.EVIDENCE_ENDPOINT else None,
             "max_memory_size": settings.FILE_UPLOAD_MAX_MEMORY_SIZE,
             "file_overwrite": True,
             "default_acl": None,

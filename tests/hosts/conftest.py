@@ -24,7 +24,7 @@ def bucket(s3, settings, monkeypatch):
     """The site's settings name that server and its bucket, which is empty."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "site")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    settings.EVIDENCE_S3_ENDPOINT, settings.EVIDENCE_S3_REGION = s3, "us-east-1"
+    settings.EVIDENCE_ENDPOINT, settings.EVIDENCE_REGION = s3, "us-east-1"
     client = boto3.client("s3", endpoint_url=s3, region_name="us-east-1")
     client.create_bucket(Bucket="evidence")
     yield client

@@ -104,7 +104,7 @@ def test_an_upload_is_graded(site, place):
 def test_a_server_that_is_away_damages_nothing(site, bucket, evidence_in, settings):
     evidence_in(BUCKET)
     row = stored_row(site)
-    settings.EVIDENCE_S3_ENDPOINT = f"http://127.0.0.1:{free_port()}"
+    settings.EVIDENCE_ENDPOINT = f"http://127.0.0.1:{free_port()}"
     evidence_in(BUCKET)
     with pytest.raises(StorageAway):
         store.open(row)
@@ -114,7 +114,7 @@ def test_a_server_that_is_away_damages_nothing(site, bucket, evidence_in, settin
 
 
 def test_an_upload_without_the_server_is_answered_503_and_stores_nothing(bucket, evidence_in, settings):
-    settings.EVIDENCE_S3_ENDPOINT = f"http://127.0.0.1:{free_port()}"
+    settings.EVIDENCE_ENDPOINT = f"http://127.0.0.1:{free_port()}"
     evidence_in(BUCKET)
     reply = Caller().submit(transcript=logs.claude("71a3"))
     assert_explained(reply, 503)
