@@ -38,7 +38,7 @@ def test_the_page_shows_facts_with_their_definitions(viewer, session):
 
 def test_what_is_unknown_is_said(site, viewer, session):
     """A missing number is called unknown, and a log that was not read for facts says how to have it read."""
-    SessionFacts.objects.update(failed_share=None, minutes=None)
+    SessionFacts.objects.update(failed_share=None, active_minutes=None)
     html = flat(viewer.get(session.get_absolute_url()))
     assert html.count(">unknown</td>") == 2
     SessionFacts.objects.all().delete()

@@ -35,6 +35,10 @@ class RanWithRow:
     url: str = ""
 
 
+# The vitals that are visible at once; the others unfold.
+MAIN_VITALS = ("active_minutes", "user_turns", "failed_share", "suites", "claimed_without_green")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VitalRow:
     """A vital with its value in words."""
@@ -46,10 +50,12 @@ class VitalRow:
 def context(session: Session) -> dict[str, Any]:
     """What `_facts.html` shows."""
     facts: SessionFacts | None = getattr(session, "facts", None)
+    vitals = vital_rows(facts) if facts is not None and facts.version else []
     return {
         "spent": spent_rows(session),
         "ran_with": ran_with_rows(session, facts),
-        "vitals": vital_rows(facts) if facts is not None and facts.version else [],
+        "vitals": vitals,
+        "main_vitals": [row for row in vitals if row.vital.name in MAIN_VITALS],
         "instructions": [] if facts is None else (facts.instruction_files or [])[:LISTED_FILES],
         "more_instructions": 0 if facts is None else max(0, len(facts.instruction_files or ()) - LISTED_FILES),
     }
