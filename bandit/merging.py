@@ -204,18 +204,19 @@ def _split_restorable(
 
 
 def _changed_since(entry: LedgerEntry, reverse_pk: int, merge_settlement: str) -> bool:
-    """Whether the observation's reward changed after the merge reversed `entry` (in the row with the key `reverse_pk`).
+    """Whether the observation's reward changed after the merge reversed `entry` (`reverse_pk` is the key of that row).
 
     The caller has checked that no copy by the merge (an apply with `merge_settlement`) is live on the other arm.
 
     - If the merge wrote a copy, something has reversed that copy since, so the reward changed.
-    - If the merge wrote none, because the other arm had a reward of its own, the reward changed unless all later rows
-      cancel out. The rows of moves between arms do.
+    - If the merge wrote none, because the other arm had a reward of its own, the reward changed unless every reward
+      was reversed as often as applied since. The arm doesn't matter: to move a reward, one is reversed on one arm and
+      an equal one applied on the other.
     """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=reverse_pk)
     if rows.filter(op=ledger.APPLY, settlement=merge_settlement).exists():
         return True
-    balance: Counter[tuple[object, ...]] = Counter()  # applies minus reverses of each reward
+    balance: Counter[tuple[object, ...]] = Counter()  # applies minus reverses of each reward, on whichever arm
     for op, *reward in rows.values_list("op", *REWARD):
         balance[tuple(reward)] += 1 if op == ledger.APPLY else -1
     return any(balance.values())

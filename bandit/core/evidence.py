@@ -223,20 +223,20 @@ class EvidenceTable:
     def evidence_scale(self) -> float:
         """The evidence scale e = μ(1−μ)/σ²: how many coin tosses one grade is worth. σ² is the variance within arms.
 
-        It is computed from grades of judges and people on past days, and pooled with that of a coin's toss; 1 without
-        any.
+        It is computed from grades of judges and people on past days, and pooled with that of a coin's toss. It is at
+        its lower bound, 1, if there are no such grades, or if all are 0 or all are 1: these show no variance.
         """
         table = self.table
+        bounds = SCALE_RANGE if self.policy.calibration is None else CALIBRATED_SCALE_RANGE
         weight = np.where((table.age > 0) & self.is_from(GRADED), table.capped, 0.0)
         n, s, q = (table.by_arm(weight * column) for column in (table.n, table.s, table.q))
         if not n.sum():
-            return SCALE_RANGE[0]
+            return bounds[0]
         mean = s.sum() / n.sum()
         coin = mean * (1 - mean)
         # The squares around each arm's mean, with n − 1 degrees of freedom each, pooled with SCALE_PRIOR coin tosses.
         within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
         variance = within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR)
-        bounds = SCALE_RANGE if self.policy.calibration is None else CALIBRATED_SCALE_RANGE
         return float(np.clip(coin / variance, *bounds)) if variance > 0 else bounds[0]
 
     def _undecayed_weights(self) -> Floats:

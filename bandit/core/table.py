@@ -277,12 +277,15 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def sum_by_key(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
-    """The distinct `keys` (m, k), sorted, and the sums of their `columns` (m, c); without keys whose first sum is 0."""
+    """The distinct `keys` (m, k), sorted, and the sums of their `columns` (m, c). Keys whose first sum, the number of
+    rewards, is 0 are left out.
+    """
     if not len(keys):
         return keys, columns
+    # Sort the keys, and mark each that differs from the one before.
     code = _sortable_codes(keys)
-    if code is None:
-        order = np.lexsort(keys[:, ::-1].T)
+    if code is None:  # the keys don't fit into one integer each: the same, but slower
+        order = np.lexsort(keys[:, ::-1].T)  # by the first column first; `lexsort` takes it last
         ordered = keys[order]
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)
     else:

@@ -85,12 +85,18 @@ def affected_sessions(session: Session, changed: Collection[DatedText]) -> list[
 
 
 def _precedes(one: Session, first: DatedText, other: Session, second: DatedText) -> bool:
-    """Whether the text `first` of session `one` is earlier than `second` of `other`, by at most WINDOW."""
+    """Whether the text `first` of session `one` is earlier than `second` of `other`, by at most WINDOW.
+
+    Within an agent the ends of the sessions decide, whatever their order of arrival. Between agents, whose stated times
+    aren't trusted, it is when the site received the texts.
+    """
     if one.agent_id == other.agent_id:
-        is_earlier = (first.text_ended_at, one.external_id) < (second.text_ended_at, other.external_id)
-        return is_earlier and second.text_ended_at - first.text_ended_at <= WINDOW
-    is_earlier = (first.text_received_at, one.pk) < (second.text_received_at, other.pk)
-    return is_earlier and second.text_received_at - first.text_received_at <= WINDOW
+        earlier, later = first.text_ended_at, second.text_ended_at
+        is_earlier = (earlier, one.external_id) < (later, other.external_id)
+    else:
+        earlier, later = first.text_received_at, second.text_received_at
+        is_earlier = (earlier, one.pk) < (later, other.pk)
+    return is_earlier and later - earlier <= WINDOW
 
 
 def _describe_copy(session: Session, originals: Iterable[Artifact]) -> str:

@@ -196,11 +196,12 @@ def update_summary(
         return log, chosen, False
     log.files, log.parent = files, parent
     chosen_records = [each for _row, each in chosen]
+    # The records of the first log, the session's own if it has one (`_choose`), and those of all.
     log.size = len(chosen_records[0].ids) if chosen_records else 0
     # `ownership.update` corrects this if another session has some of the records or is part of this one.
     log.total = len({record for each in chosen_records for record in each.ids})
     log.resumed = any(each.resumed for each in chosen_records)
-    if not log.receipt:
+    if not log.receipt:  # it stays that of the log received first
         log.receipt = min((row.pk for row, _records in chosen), default=0)
     log.save(force_insert=before is None)
     old_anchors = set() if before is None else {row.record for row in session.anchors.all()}

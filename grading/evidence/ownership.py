@@ -167,7 +167,8 @@ def _update_roots(session: Session, own_log: SessionLog | None) -> set[int]:
     started: dict[int, SessionLog] = {}
     parent_ids = [session.external_id]
     for _depth in range(MAX_DEPTH):
-        # Filters by the ids alone, which have an index: few sessions have one id, and an agent has many sessions.
+        # Filters by the ids alone, which have an index: few sessions have one id, and an agent has many sessions. The
+        # index is partial (`session_log_parents`): the database uses it only with the `exclude`.
         children = SessionLog.objects.filter(parent__in=parent_ids).exclude(parent="").prefetch_related("session")
         rows = [row for row in children.order_by("pk") if row.session.agent_id == session.agent_id]
         new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
@@ -175,11 +176,9 @@ def _update_roots(session: Session, own_log: SessionLog | None) -> set[int]:
             break
         started |= {row.pk: row for row in new}
         parent_ids = [row.session.external_id for row in new]
-    to_update = list(started.values())[:MAX_PARTS]
-    if own_log is not None:
-        to_update.insert(0, own_log)
+    own = [] if own_log is None else [own_log]
     affected: set[int] = set()
-    for log in to_update:
+    for log in [*own, *list(started.values())[:MAX_PARTS]]:  # an agent may claim any number of parts
         root = _root(session.agent_id, log)
         if log.part_of_id == root:
             continue

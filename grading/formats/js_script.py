@@ -359,7 +359,9 @@ class _Walker:
         return values
 
     def _object(self, node: Node, scope: Scope) -> Any:
-        """An object literal; Unknown if it spreads anything but an object."""
+        """The value of an object literal: a dict, or Unknown with the calls of all its parts if it spreads a value that
+        isn't known to be an object.
+        """
         fields: dict[str, Any] = {}
         unknown_spreads: list[Any] = []
         for part in self._tree.parts(node):
@@ -371,7 +373,7 @@ class _Walker:
                     fields[self._tree.text(part)] = self.evaluate(part, scope)
                 case "spread_element":
                     spread = self.evaluate(self._tree.only_part(part), scope)
-                    self._calls(spread)
+                    self._calls(spread)  # only to spend the steps that copying it is worth
                     if isinstance(spread, dict):
                         fields |= spread
                     else:

@@ -155,7 +155,9 @@ def _decider_sentence(decision: Decision, decider: Source) -> str:
     """Which machine other than the floor decides, and how the number comes about."""
     used_weight = weight(decision.weight)
     consumption = value_of(decision.grades, Source.CONSUMPTION)
-    if consumption is None or decision.production is None or _is_claim_left_aside(decision):
+    by = decision.production_by  # None exactly if `production` is
+    # Only one of production and consumption is there or counts: nothing to compare.
+    if consumption is None or decision.production is None or by is None or _is_claim_left_aside(decision):
         return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
         return (
@@ -169,10 +171,9 @@ def _decider_sentence(decision: Decision, decider: Source) -> str:
             f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
             f"at most {number(MAX_ADDED)} to that, at weight {used_weight}."
         )
-    # The grade of what was produced; and the number it is compared as, if that is another one.
-    by = decision.production_by
+    # The grade of what was produced, and the number that stands for it in the comparison, if that is another one.
     produced = number(decision.production)
-    compared_as = decision.production if by is None else decision.policy.compared(by, decision.production)
+    compared_as = decision.policy.compared(by, decision.production)
     if compared_as != decision.production:
         produced += f" taken for {number(compared_as)}"
     joined = f"max({produced}, {number(consumption)}) = {number(decision.joined)}, at weight {used_weight}."

@@ -126,13 +126,16 @@ class Work:
             self.existing_paths.add(path)
 
     def add_result(self, intents: Sequence[Intent], result: CallResult) -> None:
-        """Count what the result of a call confirms of its intents. A call that still runs has not succeeded yet."""
+        """Count what the result of a call confirms of its intents, and keep open what later output may still confirm.
+
+        Whether a call that still runs succeeds is unknown. `result.session` is the shell or task that it runs in.
+        """
         running = outputs.RUNNING.search(result.text[:500])
         if running is not None:
             result = replace(result, ok=None, is_running=True, session=running["id"] or "")
         undone_before = len(self.history.all_undone())
         still_open = [(result.session, intent) for intent in self.confirm(intents, result, is_new=True)]
-        if len(self.history.all_undone()) > undone_before:
+        if len(self.history.all_undone()) > undone_before:  # this call undid a commit of the session's own
             self.undone_at = result.at
         self.open_intents = [*self.open_intents, *still_open][-MAX_OPEN_INTENTS:]
 

@@ -156,8 +156,8 @@ def _load_draws(
     """The draws of each lesson, in the order in which they were made. Two queries.
 
     A draw that has no session after LOST_AFTER is lost: it counts as heeded, without an outcome. Left out are newer
-    draws without a session, draws made after their session had ended (it has no row for these), and, for two lessons
-    that were merged since, draws for the same session.
+    draws without a session, draws made after their session had ended (no `SessionLesson` has these), and draws of two
+    lessons for the same session, if the lessons were merged since.
     """
     randomised = Assignment.objects.filter(bandit=bandit, chance__lt=1)  # what was certain was not drawn
     columns = ("pk", "arm_id", "taken", "chance", "created", "observation")
@@ -169,11 +169,12 @@ def _load_draws(
     rows_by_lesson: dict[int, list[DrawRow]] = defaultdict(list)
     for pk, arm, taken, chance, created, observation in draws:
         lesson = current.get(arm, arm)
-        came = pk in had_lesson and times_drawn[lesson, observation] == 1
-        is_lost = not came and not observation and created < now - LOST_AFTER
-        if not came and not is_lost:
+        drawn_once = times_drawn[lesson, observation] == 1  # else by two lessons that were merged since
+        came = pk in had_lesson and drawn_once
+        is_lost = not observation and created < now - LOST_AFTER
+        if not (came or is_lost):
             continue
-        heeded = not came or had_lesson[pk] == taken
+        heeded = had_lesson[pk] == taken if came else True
         category, least, outcome = "", 0.0, np.nan
         if observation in rewards:
             category = rewards[observation].category
