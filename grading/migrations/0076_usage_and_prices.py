@@ -13,7 +13,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('bandit', '0033_agent_cap_alone'),
+        ('bandit', '0030_remove_unused_columns'),
         ('grading', '0075_facts'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
