@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all explore format check bench drill drill-honest mutants lock clean
+.PHONY: help run demo test test-all explore format check bench hosts drill drill-honest mutants lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ check: ## format, lint, types, import layers, missing migrations, Django's own c
 bench: ## every benchmark, in its quick mode
 	@bin/setup dev
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON_ENV) $$file --quick; done
+
+hosts: ## several hosts on this machine live through faults and an upgrade (a quarter of an hour); ARGS="--quick" takes three minutes
+	@bin/setup dev
+	@$(PYTHON_ENV) benchmarks/hosts.py $(ARGS)
 
 drill: ## break the judging in every way, and count what is lost (a dozen minutes); ARGS="--quick" takes one
 	@bin/setup dev

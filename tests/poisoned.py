@@ -94,6 +94,8 @@ KEPT = {
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
     "grading.CanaryRun.rubric", "grading.BlobProblem.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
+    "grading.Heartbeat.host", "grading.EvidenceBlob.name", "grading.KeyFingerprint.name",
+    "grading.KeyFingerprint.fingerprint",
     "grading.SessionSignals.version", "grading.Session.reward_source", "grading.Session.reward_reason",
     "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip

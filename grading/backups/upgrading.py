@@ -88,7 +88,10 @@ def require_no_other_user() -> None:
             "SELECT pid, coalesce(nullif(application_name, ''), 'a program'), "
             "coalesce(host(client_addr), 'this host') FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() "
-            "AND backend_type = 'client backend' ORDER BY pid"
+            "AND backend_type = 'client backend' "
+            "AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted) "
+            "ORDER BY pid",
+            [schema.TURN_LOCK],  # this upgrade's own second connection has it
         )
         users = [f"{name} at {host} (server process {pid})" for pid, name, host in cursor.fetchall()]
     if users:

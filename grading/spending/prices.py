@@ -3,19 +3,23 @@
 The published prices come with the package genai-prices. They are those of its release; nothing is fetched.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from genai_prices import Usage, types
-from genai_prices.data_snapshot import DataSnapshot
-
-from grading.evidence.usage import ModelResponse
 from grading.models.sessions import MICRODOLLARS
 from grading.models.spending import PRICE_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from genai_prices import types
+
+    from grading.evidence.usage import ModelResponse
 
 # The release of genai-prices whose prices are used, and its date. `tests/spending/test_prices.py` compares the release
 # with the installed one, so that both change together.
@@ -27,8 +31,9 @@ class PublishedPrices:
     """The published prices, and the models found in them so far."""
 
     def __init__(self) -> None:
-        # Imported when prices are first needed: the data takes longer to load than the rest of the package.
+        # Imported when prices are first needed: with its HTTP client the package takes a tenth of a second.
         from genai_prices.data import providers
+        from genai_prices.data_snapshot import DataSnapshot
 
         self._snapshot = DataSnapshot(providers=providers, from_auto_update=False)
         self._models: dict[str, tuple[types.Provider, types.ModelInfo] | None] = {}
@@ -37,6 +42,8 @@ class PublishedPrices:
         """What responses of a model cost in microdollars, unrounded, each at the price of its time. None if that is
         unknown, because the model or the tokens of a response are, or because the model isn't priced by tokens.
         """
+        from genai_prices import Usage, types
+
         match = self.find(model)
         if match is None:
             return None
@@ -71,6 +78,8 @@ class PublishedPrices:
         """Dollars for a million tokens of input, cached input, cache writes and output, for prompts that are not long;
         None if the model has no price by tokens.
         """
+        from genai_prices import types
+
         match = self.find(model)
         if match is None:
             return None

@@ -100,4 +100,4 @@ def test_figures_are_read_from_the_database(site, client):
         'gradingsite_judge_jobs{state="queued"} 1.0',
     ):
         assert line in lines
-    assert any(line.startswith('gradingsite_heartbeat_age_seconds{program="worker"} ') for line in lines)
+    assert any(line.startswith('gradingsite_heartbeat_age_seconds{host="",program="worker"} ') for line in lines)

@@ -142,7 +142,7 @@ class Uploads:
         said = f'{{"session_id": "{name}", "transcript_path": "{log}", "cwd": "{home}"}}'
         code = (
             "import json, sys; sys.path.insert(0, 'grading/agent'); import submit_session as hook; "
-            "hook.spool(hook.find_session(json.loads(sys.argv[1]), [])); sys.exit(hook.send_all(say=print))"
+            "hook.spool(hook.find_session([], json.loads(sys.argv[1]))); sys.exit(hook.send_all(say=print))"
         )
         done = self.hook(home, "-c", code, said)
         assert done.returncode == 0, done.stdout + done.stderr

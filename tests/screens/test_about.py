@@ -7,6 +7,8 @@ from django.conf import settings as site_settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from grading.health import pulse
+from grading.health.liveness import Component
 from grading.screens.about import view as about
 from tests.casts.page import flat
 
@@ -82,3 +84,11 @@ def test_every_document_can_be_read_and_nothing_else(vera):
         response = vera.get(f"{PAGE}{name}/")
         assert response.context["text"] == text
     assert vera.get(f"{PAGE}settings/").status_code == 404
+
+
+def test_it_lists_the_programs_of_each_host_with_their_latest_heartbeat(vera, settings):
+    assert "None yet: programs send a heartbeat" in flat(vera.get(PAGE))
+    for settings.HOST_NAME in ("alpha", "beta"):
+        pulse.beat([Component.WEB, Component.WORKER])
+    html = flat(vera.get(PAGE))
+    assert [html.count(f">{name}</td>") for name in ("web", "worker", "alpha", "beta")] == [2, 2, 2, 2]

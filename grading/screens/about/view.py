@@ -15,7 +15,7 @@ from django.http import Http404
 from django.template.response import TemplateResponse
 
 from grading.judging import judges
-from grading.models import NoticeChannel, Session
+from grading.models import Heartbeat, NoticeChannel, Session
 from grading.screens.http import StaffRequest, staff_view
 from gradingsite import schema
 
@@ -66,6 +66,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "database": database(),
         "python": platform.python_version(),
         "packages": found,
+        "programs": Heartbeat.objects.exclude(beat_at=None).order_by("host", "name"),
         "documents": DOCUMENTS,
         "report": "\n".join(f"{name}: {value}" for name, value in report(upgrade, found).items()),
     }
