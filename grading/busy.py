@@ -31,7 +31,7 @@ class Outdated(OperationalError):
 
 
 class OtherKeys(OperationalError):
-    """This host's secret keys are not the site's. It must be started again with the right ones."""
+    """The secret keys of this host are not the site's. It must be started again with the right ones."""
 
 
 class Unavailable(Enum):
