@@ -30,6 +30,10 @@ class Outdated(OperationalError):
     """The database was upgraded while this program ran. It must be started again with the new code."""
 
 
+class OtherKeys(OperationalError):
+    """The secret keys of this host are not the site's. It must be started again with the right ones."""
+
+
 class Unavailable(Enum):
     """Why the site can't write now: a title, and the seconds to wait before trying again."""
 
@@ -39,6 +43,7 @@ class Unavailable(Enum):
     NO_STORAGE = "The storage of evidence is away", 30
     UPGRADING = "The site is being upgraded", 10
     OUTDATED = "This web server is older than the database", 30
+    OTHER_KEYS = "This web server has other keys than the site", 30
 
     def __init__(self, title: str, seconds: int) -> None:
         self.title, self.seconds = title, seconds
@@ -61,6 +66,11 @@ class Unavailable(Enum):
                 "The database was upgraded by another host. This host writes nothing until it runs the new version: "
                 "install it, then restart its programs."
             )
+        if self is Unavailable.OTHER_KEYS:
+            return (
+                "The SECRET_KEY or CHANCE_KEY of this host differs from that of the others, which could not read what "
+                "it writes. Set both as on the other hosts, then restart its programs."
+            )
         if self is Unavailable.NO_STORAGE:
             return "The S3 server with the evidence does not answer, or refuses. See whether it runs, and its log."
         return "The disk is full, or cannot be written to. See how much room is left for the site and its database."
@@ -70,6 +80,7 @@ OWN_ERRORS: Mapping[type[Exception], Unavailable] = {
     StorageAway: Unavailable.NO_STORAGE,
     Upgrading: Unavailable.UPGRADING,
     Outdated: Unavailable.OUTDATED,
+    OtherKeys: Unavailable.OTHER_KEYS,
 }
 MAX_PAUSE = 5  # seconds between two attempts
 SQLITE = {

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -48,18 +49,29 @@ def record(*, replace: bool = False) -> list[str]:
 
     With `replace`, this host's keys become the site's.
     """
-    fingerprints = apps.get_model("grading", "KeyFingerprint").objects
-    own_keys = {
-        "SECRET_KEY": [key.encode() for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)],
-        "CHANCE_KEY": [settings.CHANCE_KEY],
-    }
+    rows = apps.get_model("grading", "KeyFingerprint").objects
     different = []
     with transaction.atomic():
-        for name, keys in own_keys.items():
-            current, *earlier = map(fingerprint, keys)
-            row, _new = fingerprints.select_for_update().get_or_create(name=name, defaults={"fingerprint": current})
+        for name, (current, *earlier) in own_fingerprints().items():
+            row, _new = rows.select_for_update().get_or_create(name=name, defaults={"fingerprint": current})
             if row.fingerprint != current and (replace or row.fingerprint in earlier):
-                fingerprints.filter(pk=name).update(fingerprint=current)
+                rows.filter(pk=name).update(fingerprint=current)
             elif row.fingerprint != current:
                 different.append(name)
     return different
+
+
+def different(cursor: Any) -> list[str]:
+    """The names of this host's keys that are not the site's, where the site has any yet. Changes nothing."""
+    own = own_fingerprints()
+    cursor.execute("SELECT name, fingerprint FROM grading_keyfingerprint ORDER BY name")
+    return [name for name, fingerprint in cursor.fetchall() if fingerprint not in own.get(name, [fingerprint])]
+
+
+def own_fingerprints() -> dict[str, list[str]]:
+    """The fingerprints of this host's keys by name: of the present key, then of those in SECRET_KEY_FALLBACKS."""
+    secret_keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return {
+        "SECRET_KEY": [fingerprint(key.encode()) for key in secret_keys],
+        "CHANCE_KEY": [fingerprint(settings.CHANCE_KEY)],
+    }

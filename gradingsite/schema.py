@@ -23,7 +23,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from grading.busy import Outdated, Upgrading
+from grading.busy import OtherKeys, Outdated, Upgrading
 from gradingsite import keys
 
 logger = logging.getLogger(__name__)
@@ -74,6 +74,8 @@ def require_for(arguments: Sequence[str]) -> None:
         return
     django.setup()
     require_or_exit(require_can_migrate if command in MIGRATE else require_current)
+    if command not in MIGRATE and connection.vendor == "postgresql":
+        watch_connections()
 
 
 def begin_program(*, ends_if_outdated: bool = False) -> None:
@@ -81,7 +83,8 @@ def begin_program(*, ends_if_outdated: bool = False) -> None:
 
     Exits with a message if a restore or move is running, if code and database have different versions, or if another
     host has other keys. Logs a warning if SECRET_KEY is short. With `ends_if_outdated`, the process gets SIGTERM once
-    another host has upgraded the database; otherwise its connections raise Outdated.
+    another host has upgraded the database; otherwise its connections raise Outdated. A database that did not answer
+    here is checked at the first connection.
     """
     # Never closed: the lock is released when the last process that has the file open ends.
     lock = os.open(settings.STATE_DIR / PROGRAMS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -93,14 +96,15 @@ def begin_program(*, ends_if_outdated: bool = False) -> None:
     require_or_exit(keys.require_same)
     warn_of_short_key()
     if connection.vendor == "postgresql":
-        watch_connections(ends_if_outdated=ends_if_outdated)
+        watch_connections(ends_if_outdated=ends_if_outdated, checks_keys=True)
 
 
-def watch_connections(*, ends_if_outdated: bool) -> None:
+def watch_connections(*, ends_if_outdated: bool = False, checks_keys: bool = False) -> None:
     """Check each new connection of this process to PostgreSQL. It then shares UPGRADE_LOCK until it is closed.
 
     So no program writes during an upgrade by another host, or after it without knowing the schema: the upgrade ends all
-    connections that share the lock (`alone`), and new ones are refused.
+    connections that share the lock (`alone`), and new ones are refused. With `checks_keys`, connections raise
+    OtherKeys while this host's keys are not the site's.
     """
     loader = MigrationLoader(None)
 
@@ -110,11 +114,14 @@ def watch_connections(*, ends_if_outdated: bool) -> None:
             is_shared = cursor.fetchone()[0]
             cursor.execute("SELECT app, name FROM django_migrations WHERE app = ANY(%s)", [list(OUR_APPS)])
             newer = _unknown(loader, cursor.fetchall())
-        if is_shared and not newer:
+            different = keys.different(cursor) if checks_keys and is_shared and not newer else []
+        if is_shared and not newer and not different:
             return
         connection.close()
         if not is_shared:
             raise Upgrading("another host is upgrading the database")
+        if different:
+            raise OtherKeys(f"this host has another {' and another '.join(different)} than the site’s other hosts")
         if ends_if_outdated:
             logger.error("another host has upgraded the database (%s): this program ends", _list_names(newer))
             os.kill(os.getpid(), signal.SIGTERM)

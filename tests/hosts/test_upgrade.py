@@ -9,7 +9,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.urls import reverse
 
-from grading.busy import Outdated, Unavailable, Upgrading, trouble
+from grading.busy import OtherKeys, Outdated, Unavailable, Upgrading, trouble
 from grading.models import KeyFingerprint
 from gradingsite import keys, schema
 
@@ -132,6 +132,40 @@ def test_code_that_is_older_than_the_schema_answers_503(watched, newer_schema, s
     reply = client.post(reverse("admin:login"), {"username": "olga", "password": "secret"})
     assert reply.status_code == 503
     assert "older than the database" in reply.content.decode()
+
+
+def test_a_command_of_manage_py_is_disconnected_by_an_upgrade_too():
+    """A command that runs for hours would go on writing without knowing the schema."""
+    schema.require_for(["regrade"])
+    try:
+        assert in_another_thread(count) == 0
+        connection.ensure_connection()
+        connection_created.disconnect(dispatch_uid="schema")
+        with schema.turn(str), schema.alone():
+            schema.watch_connections()
+            assert isinstance(in_another_thread(count), Upgrading)
+    finally:
+        connection_created.disconnect(dispatch_uid="schema")
+        connection.close()
+
+
+@pytest.mark.parametrize(("name", "value"), [("SECRET_KEY", "x" * 50), ("CHANCE_KEY", b"y" * 32)])
+def test_a_host_that_started_without_the_database_has_its_keys_compared_later(settings, name, value):
+    before = settings.SECRET_KEY
+    keys.require_same()
+    setattr(settings, name, value)
+    schema.watch_connections(checks_keys=True)
+    try:
+        error = in_another_thread(count)
+        assert isinstance(error, OtherKeys)
+        assert name in str(error)
+        assert trouble(error) is Unavailable.OTHER_KEYS
+        if name == "SECRET_KEY":
+            settings.SECRET_KEY_FALLBACKS = [before]
+            assert in_another_thread(count) == 2
+    finally:
+        connection_created.disconnect(dispatch_uid="schema")
+        connection.close()
 
 
 def test_the_first_host_gives_the_site_its_keys(settings):
