@@ -64,7 +64,9 @@ def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, An
             "required": name in required,
             "description": inner.get("description", "") if "$ref" in child else child.get("description", ""),
         }
-        item = _resolved(schema, inner.get("items", inner))
+        # Of an object that may be null, the object's fields.
+        objects = [option for option in inner.get("anyOf", ()) if "properties" in _resolved(schema, option)]
+        item = _resolved(schema, objects[0] if objects else inner.get("items", inner))
         yield from _fields(schema, item, f"{prefix}{name}{'[]' if 'items' in inner else ''}.")
 
 

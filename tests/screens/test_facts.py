@@ -153,3 +153,15 @@ def test_viewers_see_projects_and_change_none(viewer, session):
     assert "No project contains that text." in flat(viewer.get("/settings/projects/?q=nothing"))
     assert rename(viewer, Project.objects.get(), "engine").status_code == 403
     assert viewer.get("/settings/projects/").status_code == 200
+
+
+def test_the_api_page_describes_what_it_takes_and_gives(client):
+    """Fields of objects that may be null are listed like all others."""
+    html = flat(client.get("/api/v1/docs"))
+    for name in (
+        "metadata.project",
+        "metadata.ran_with.instruction_files[].sha256",
+        "facts.failed_share",
+        "facts.sources",
+    ):
+        assert f">{name}" in html
