@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from django.conf import settings
@@ -39,20 +39,16 @@ def migrate(say: Say, *, beside_others: bool = False) -> None:
     Raises BackupProblem, with nothing changed, if the disk has too little space or, without `beside_others`, a program
     uses the database.
     """
-    if connection.vendor == "sqlite" or not schema.missing():
-        migrate_alone(say, programs_stopped())
-    else:
-        with schema.turn(say):
-            migrate_alone(say, schema.alone() if beside_others else programs_stopped(), beside_others=beside_others)
+    with nullcontext() if connection.vendor == "sqlite" else schema.turn(say):
+        _migrate_in_turn(say, beside_others=beside_others)
 
 
-def migrate_alone(say: Say, stopped: AbstractContextManager[None], *, beside_others: bool = False) -> None:
-    """The same in this host's turn, within `stopped` if the site has sessions."""
+def _migrate_in_turn(say: Say, *, beside_others: bool) -> None:
     missing = schema.missing()
     if not missing or not has_sessions():
         call_command("migrate", verbosity=0)
         return
-    with stopped:
+    with schema.alone() if beside_others else programs_stopped():
         if not beside_others:
             require_no_other_user()
         require_free_space()

@@ -4,13 +4,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import BinaryIO, cast
 
 from grading.evidence import store
+from grading.evidence.storages import EvidenceStorage
 from grading.models import BlobProblem, Evidence
-
-if TYPE_CHECKING:
-    from grading.evidence.storages import EvidenceStorage
 
 
 class CopyFailed(Exception):
@@ -28,7 +26,7 @@ class Copied:
     lacking: list[str]
 
 
-def copy(source: Any, target: Any) -> Iterator[Copied]:
+def copy(source: EvidenceStorage, target: EvidenceStorage) -> Iterator[Copied]:
     """Copy to `target` what rows refer to, and what was derived from it, where it is not there yet.
 
     Yields what was done after each hash. After an interruption start it again. The site may run meanwhile: what comes
@@ -56,7 +54,7 @@ def copy(source: Any, target: Any) -> Iterator[Copied]:
         yield done
 
 
-def _copy_file(source: Any, target: Any, name: str, sha256: str) -> bool:
+def _copy_file(source: EvidenceStorage, target: EvidenceStorage, name: str, sha256: str) -> bool:
     """Copy one file and read the copy back. `sha256`: the blob's, "" for derived data. False for a damaged blob."""
     with store.scratch_file() as scratch:
         digest = hashlib.sha256()
@@ -67,9 +65,10 @@ def _copy_file(source: Any, target: Any, name: str, sha256: str) -> bool:
         scratch.flush()
         os.fsync(scratch.fileno())
         scratch.seek(0)
-        if sha256 and store.flaw(cast("Any", scratch), sha256):
+        if sha256 and store.flaw(cast("BinaryIO", scratch), sha256):
             return False
-        cast("EvidenceStorage", target).put(name, scratch.path)
+        target.put(name, scratch.path)
+        target.sync(name)
     with target.open(name) as file:
         copy_digest = hashlib.sha256()
         while chunk := file.read(store.CHUNK):

@@ -14,6 +14,7 @@ from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 
 from grading.busy import StorageAway
+from grading.evidence.storages import EvidenceStorage
 
 NOT_FOUND = 404
 # A request of the site must not wait for minutes on a server that does not answer.
@@ -35,7 +36,7 @@ def answering() -> Iterator[None]:
         raise StorageAway(f"the S3 server does not answer: {error}") from error
 
 
-class EvidenceBucket(S3Storage):  # type: ignore[misc]  # without types
+class EvidenceBucket(EvidenceStorage, S3Storage):  # type: ignore[misc]  # without types
     """The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or as boto3 finds them."""
 
     def get_default_settings(self) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """Where evidence is stored: in files, in the database, or in a bucket (the setting EVIDENCE).
 
-Each is one of Django's storages with three methods more. A name stands for one content for ever, so that saving the
-same again is harmless, whichever host does it.
+Each is one of Django's storages with the methods of `EvidenceStorage`. A name stands for one content for ever, so that
+saving the same again is harmless, whichever host does it.
 """
 
 import datetime as dt
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.files.base import ContentFile, File
@@ -17,7 +17,7 @@ from django.utils import timezone
 from gradingsite.evidence import evidence_storage
 
 
-class EvidenceStorage(Protocol):
+class EvidenceStorage(Storage):
     """What the store needs of a storage, beside Django's methods."""
 
     def require(self) -> None:
@@ -25,35 +25,42 @@ class EvidenceStorage(Protocol):
 
     def renew(self, name: str) -> bool:
         """Set the time of a stored file to now, so that `remove_older` spares it. False if there is no such file."""
+        raise NotImplementedError
 
     def put(self, name: str, path: Path) -> None:
-        """Store the file at `path`, which is on disk, durably under this name, in place of what is stored there. The
-        file may be moved.
-        """
+        """Store the file at `path` under this name, in place of what is stored there. The file may be moved."""
+        raise NotImplementedError
+
+    def sync(self, name: str) -> None:
+        """Return once a stored file, whose bytes were on disk before, survives a power cut."""
 
     def remove_older(self, name: str, before: float) -> bool:
         """Delete a file that was stored or renewed before `before` (a timestamp in seconds). Whether it did."""
+        raise NotImplementedError
 
 
-class EvidenceFiles(FileSystemStorage):
+class EvidenceFiles(EvidenceStorage, FileSystemStorage):
     """Files in the folder `evidence` of the state folder."""
-
-    def require(self) -> None:
-        """A folder is made when it is needed."""
 
     def renew(self, name: str) -> bool:
         try:
             os.utime(self.path(name))
         except FileNotFoundError:
             return False
-        self._sync_folder(name)
         return True
 
     def put(self, name: str, path: Path) -> None:
         target = Path(self.path(name))
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.replace(target)
-        self._sync_folder(name)
+
+    def sync(self, name: str) -> None:
+        # Without the folder's entry on disk, the file would have no name.
+        folder = os.open(Path(self.path(name)).parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def remove_older(self, name: str, before: float) -> bool:
         path = Path(self.path(name))
@@ -71,20 +78,9 @@ class EvidenceFiles(FileSystemStorage):
             renamed.unlink()
         return not path.exists()
 
-    def _sync_folder(self, name: str) -> None:
-        """Without the folder's entry on disk, the file would have no name after a power cut."""
-        folder = os.open(Path(self.path(name)).parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
-
-class EvidenceRows(Storage):
+class EvidenceRows(EvidenceStorage):
     """Rows of the database, for small sites on several hosts. A file is read into memory as a whole."""
-
-    def require(self) -> None:
-        """The table is in the site's database."""
 
     def renew(self, name: str) -> bool:
         return bool(_blobs().filter(pk=name).update(stored_at=timezone.now()))
@@ -133,8 +129,8 @@ def _blobs() -> Any:
     return EvidenceBlob.objects.all()
 
 
-def storage_of(evidence: str) -> Any:
+def storage_of(evidence: str) -> EvidenceStorage:
     """The storage that a value of EVIDENCE names, to copy from or to. Raises ImproperlyConfigured."""
-    if evidence == settings.EVIDENCE:
-        return storages["default"]
-    return storages.create_storage(evidence_storage(evidence))
+    is_own = evidence == settings.EVIDENCE
+    storage = storages["default"] if is_own else storages.create_storage(evidence_storage(evidence))
+    return cast("EvidenceStorage", storage)

@@ -95,6 +95,7 @@ class Incoming:
         # `expire`, which may run concurrently, spares bytes with a new time.
         if not _storage().renew(name) or damage(self.stored.sha256):
             _storage().put(name, self.scratch.path)
+        _storage().sync(name)
 
 
 @contextmanager

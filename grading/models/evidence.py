@@ -92,7 +92,7 @@ class Origin(StrEnum):
 
 
 class EvidenceBlob(models.Model):
-    """Stored bytes of evidence, if EVIDENCE is `database`. The name is that of the file they would be otherwise."""
+    """Stored bytes of evidence, if EVIDENCE is `database`, under the name that a file of them would have."""
 
     name = models.CharField(max_length=200, primary_key=True)
     data = models.BinaryField()

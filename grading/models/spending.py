@@ -146,7 +146,16 @@ class ModelPrice(models.Model):
         return f"{self.model} from {self.valid_from}"
 
     def describe(self) -> str:
-        """The prices as text: "$3 input, $0.3 cached input, $3.75 cache writes, $15 output"."""
+        """The prices as text: "$3 input, $0.30 cached input, $3.75 cache writes, $15 output"."""
         names = ("input", "cached input", "cache writes", "output")
-        prices = [Decimal(getattr(self, column)) / PRICE_UNITS for column in PRICE_COLUMNS]
-        return ", ".join(f"${price.normalize():f} {name}" for price, name in zip(prices, names, strict=True))
+        prices = [_exact_dollars(getattr(self, column)) for column in PRICE_COLUMNS]
+        return ", ".join(f"{price} {name}" for price, name in zip(prices, names, strict=True))
+
+
+def _exact_dollars(units: int) -> str:
+    """A price column with as many digits as it has: $3, $0.30, $0.0375."""
+    price = Decimal(units) / PRICE_UNITS
+    for digits in (0, 2):
+        if price == round(price, digits):
+            return f"${price:.{digits}f}"
+    return f"${price.normalize():f}"

@@ -229,18 +229,11 @@ _TABLES = (
         kinds=(HistoryKind.CATEGORY,),
     ),
     _Table(
-        rows=lambda: AuditEvent.objects.filter(kind=AuditKind.CATEGORY),
+        rows=lambda: AuditEvent.objects.filter(kind__in=EDITS),
         read=acts.of_edit,
         at="at",
         by="who",
-        kinds=(HistoryKind.CATEGORY,),
-    ),
-    _Table(
-        rows=lambda: AuditEvent.objects.filter(kind=AuditKind.PROJECT),
-        read=acts.of_edit,
-        at="at",
-        by="who",
-        kinds=(HistoryKind.PROJECT,),
+        kinds=tuple(HistoryKind(kind) for kind in EDITS),
     ),
 )
 
@@ -305,7 +298,7 @@ def _condition(table: _Table, filters: HistoryFilters) -> Q:
         chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
     if filters.until:
         chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
-    if filters.kind and table.read is acts.of_event:
+    if filters.kind and table.read in {acts.of_event, acts.of_edit}:
         chosen &= Q(kind=filters.kind)
     elif filters.kind and len(table.kinds) > 1:
         chosen &= Q(answer=Answer.UNDO) if filters.kind is HistoryKind.UNDO else ~Q(answer=Answer.UNDO)

@@ -9,7 +9,7 @@ import datetime as dt
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from grading.models.sessions import MICRODOLLARS
 from grading.models.spending import PRICE_UNITS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from genai_prices import types
 
     from grading.evidence.usage import ModelResponse
+    from grading.models import ModelPrice
 
 # The release of genai-prices whose prices are used, and its date. `tests/spending/test_prices.py` compares the release
 # with the installed one, so that both change together.
@@ -114,17 +115,6 @@ def _tokens_of(response: ModelResponse) -> dict[str, int]:
     }
 
 
-class Price(Protocol):
-    """A typed price: the columns of a `ModelPrice`."""
-
-    model: str
-    valid_from: dt.date
-    input_price: int
-    cached_price: int
-    cache_write_price: int
-    output_price: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
     """Counts of tokens, which do not overlap."""
@@ -134,11 +124,7 @@ class Tokens:
     cache_write_tokens: int
     output_tokens: int
 
-    @property
-    def total(self) -> int:
-        return self.input_tokens + self.cached_tokens + self.cache_write_tokens + self.output_tokens
-
-    def cost_at(self, price: Price) -> int:
+    def cost_at(self, price: ModelPrice) -> int:
         """What they cost at a typed price in microdollars, rounded half up. `repricing` has the same formula as SQL."""
         units = (
             self.input_tokens * price.input_price
@@ -149,7 +135,7 @@ class Tokens:
         return (units + PRICE_UNITS // 2) // PRICE_UNITS
 
 
-def price_on(prices: Iterable[Price], model: str, day: dt.date) -> Price | None:
+def price_on(prices: Iterable[ModelPrice], model: str, day: dt.date) -> ModelPrice | None:
     """The typed price of a model on a day: the latest that is valid by then, or None."""
     valid = [price for price in prices if price.model == model and price.valid_from <= day]
     return max(valid, key=lambda price: price.valid_from, default=None)

@@ -174,7 +174,7 @@ def test_each_act_is_an_event(site, olga):
         repricing.set_subscription(bob, has_subscription=has_subscription)
     events = list(AuditEvent.objects.filter(kind="price").order_by("pk").values_list("what", "detail"))
     new = "$2 input, $0 cached input, $0 cache writes, $15 output"
-    old = "$3 input, $0.3 cached input, $3.75 cache writes, $15 output"
+    old = "$3 input, $0.30 cached input, $3.75 cache writes, $15 output"
     assert events == [
         (f"set the price of m from 2026-03-31: {old}", ""),
         (f"set the price of m from 2026-03-31: {new}", f"before: {old}"),

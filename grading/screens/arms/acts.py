@@ -11,6 +11,7 @@ from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.reading import posterior_of
 from grading.intake import naming
+from grading.screens.http import primary_key
 from grading.screens.moves import words as describe_move
 
 # Acts without parameters, each with the rest of the message "<arm> …".
@@ -64,8 +65,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
 
 def _merge_target(arm: Arm, params: Mapping[str, str]) -> Arm:
     """The arm of the same bandit whose primary key is the parameter `into`. Raises ValueError if there is none."""
-    into = params.get("into", "")
-    other = arm.bandit.arms.filter(pk=int(into)).first() if into.isdecimal() and len(into) < 19 else None  # noqa: PLR2004 - 64 bits
+    other = arm.bandit.arms.filter(pk=primary_key(params.get("into", ""))).first()
     if other is None:
         raise ValueError(f"choose the arm that {arm} is to be merged into; nothing was changed")
     return other

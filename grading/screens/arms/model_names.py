@@ -9,7 +9,7 @@ from bandit import arms
 from bandit.models import Arm
 from grading.intake import naming
 from grading.screens.arms.view import CHANGE, LISTED, require_operator
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 
 
 @staff_view("bandit.view_arm")
@@ -19,8 +19,7 @@ def show(request: StaffRequest) -> HttpResponse:
         require_operator(request)
         text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
         by, name = request.user.get_username(), request.POST.get("name", "").strip()
-        is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
-        arm = Arm.objects.in_bandit(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
+        arm = Arm.objects.in_bandit(naming.BANDIT).filter(pk=primary_key(chosen)).first()
         try:
             model = naming.name_model(text, by=by, name=name, arm=arm)
         except ValueError as error:

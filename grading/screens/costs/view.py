@@ -112,7 +112,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     spends = [*spends, *(((day, "", model, KEY_TEST, False), spend) for (day, model), spend in tests)]
     by_day = costs.sum_by(spends, 0)
     context = {
-        "title": "Costs",
+        "title": "Judge’s costs",
         "filters": filters,
         "read_at": read_at,
         "total": dict(costs.sum_by(spends)).get((), Spend()),

@@ -12,7 +12,7 @@ from grading.access.recording import record
 from grading.models import Project
 from grading.models.audit import AuditKind
 from grading.models.projects import MAX_PROJECT_NAME
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 
 LISTED = 200
 CHANGE = "grading.change_project"
@@ -46,9 +46,8 @@ def show(request: StaffRequest) -> HttpResponse:
 
 def _rename(request: StaffRequest, key: str, name: str) -> None:
     """Give the project of this primary key another name, and record it; or say why not."""
-    is_one = key.isdecimal() and len(key) < 19  # noqa: PLR2004 - 64 bits
     with transaction.atomic():
-        project = get_object_or_404(Project.objects.select_for_update(), pk=int(key) if is_one else 0)
+        project = get_object_or_404(Project.objects.select_for_update(), pk=primary_key(key))
         before = project.name
         if not name or len(name) > MAX_PROJECT_NAME or not name.isprintable():
             messages.error(

@@ -170,7 +170,7 @@ class SessionFilterForm(forms.Form):
 
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
-    return with_verdict(Session.objects.with_people().select_related("settlement", "facts").defer("settlement__steps"))
+    return with_verdict(Session.objects.with_people().select_related("settlement").defer("settlement__steps"))
 
 
 @staff_view("grading.view_session")
@@ -235,5 +235,5 @@ def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
 def _each(request: HttpRequest) -> Iterator[dict[str, Any]]:
     sessions = SessionFilterForm(request.GET).narrow(listed())
     _, order = ORDERS.get(request.GET.get("sort", ""), ("", ("-ended_at", "-pk")))
-    ordered = sessions.order_by(*order).prefetch_related("usage")
+    ordered = sessions.order_by(*order).select_related("facts").prefetch_related("usage")
     return map(exported.of_session, ordered.iterator(chunk_size=CHUNK))

@@ -18,7 +18,7 @@ from grading.models import Agent, ModelPrice, SessionUsage
 from grading.models.sessions import yours
 from grading.models.spending import MAX_PRICE, PRICE_COLUMNS, PRICE_UNITS, TOKEN_COLUMNS, CostBasis
 from grading.plain import UNSEEN
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.spending import repricing
 from grading.spending.prices import RELEASE_DATE, PublishedPrices, price_on
 
@@ -90,9 +90,7 @@ def show(request: StaffRequest) -> HttpResponse:
             raise PermissionDenied
         act = request.POST.get("do", "")
         if act == "remove":
-            key = request.POST.get("price", "")
-            is_key = key.isdecimal() and len(key) < 19  # noqa: PLR2004 - 64 bits
-            price = get_object_or_404(ModelPrice, pk=int(key) if is_key else 0)
+            price = get_object_or_404(ModelPrice, pk=primary_key(request.POST.get("price", "")))
             count = repricing.remove_price(price)
             messages.success(request, f"The price of {price} is removed, and {_sessions(count)} priced again.")
             return redirect("admin:prices")
@@ -143,7 +141,7 @@ def model_rows() -> list[ModelRow]:
         prices: Any = listed_prices
         if price is not None:
             prices = tuple(Decimal(getattr(price, name)) / PRICE_UNITS for name in PRICE_COLUMNS)
-        source = "typed here" if price else "published" if listed_prices else ""
+        source = "entered here" if price else "published" if listed_prices else ""
         listed.append(
             ModelRow(
                 model=row["model"],
