@@ -23,6 +23,7 @@ COPIED = (
     "grading.SessionSignals",
     "grading.SessionShares",
     "grading.SessionTraits",
+    "grading.SessionFacts",
     "grading.SessionUsage",
     "grading.MessageClaim",
     "grading.CategoryWord",
