@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from django.utils import timezone
@@ -92,7 +93,7 @@ def rank_graders(table: CellTable, measure: str) -> list[GraderKey]:
     column = table.columns["grader"]
     counts = group_sums(column.codes, table.sums[measure].count, len(column.labels))
     order = sorted(range(len(column.labels)), key=lambda code: (-counts[code], str(column.labels[code])))
-    return [GraderKey(*column.labels[code]) for code in order if counts[code] > 0]  # type: ignore[misc]  # a tuple
+    return [cast("GraderKey", column.labels[code]) for code in order if counts[code] > 0]
 
 
 def estimate_effects(history: CellTable, measure: str, after: Span) -> DayEffects:

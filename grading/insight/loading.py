@@ -12,8 +12,23 @@ from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import Case, CharField, Count, Expression, F, FloatField, Func, Q, Sum, Value, When
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    Expression,
+    F,
+    FloatField,
+    Func,
+    Lookup,
+    Q,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.functions import Cast, TruncDate
+from django.db.models.lookups import Contains
 from django.utils import timezone
 
 from bandit.models import Arm
@@ -22,6 +37,7 @@ from grading.insight.core.cells import CellColumn, CellTable, GraderKey, Measure
 from grading.insight.core.results import Span
 from grading.models import Session
 from grading.models.sessions import SessionQuerySet
+from grading.signals.final_state import TestState
 from grading.vocabulary import NO_REWARD, Reason, Source
 
 POPULATION = ~Q(outcome__in=[each.value for each in NO_REWARD]) & ~Q(reward_reason=Reason.EXCLUDED.value)
@@ -54,13 +70,25 @@ FACTS = (
 )
 
 
+def _suites_have(state: TestState) -> "Lookup[Any]":
+    """Whether the last run of some suite ended in this state."""
+    return Contains(Cast("facts__suites", TextField()), f'"{state.value}"')
+
+
 # The value of each measure of a session. "sessions" has none: all sessions count.
 VALUES: Mapping[str, Any] = {
     "reward": Case(When(GRADED, then=F("reward_value")), output_field=FloatField()),
     "final": Case(When(GRADED & Q(reward_final=True), then=1.0), When(GRADED, then=0.0), output_field=FloatField()),
     # As a float: the square of a dear session's microdollars would not fit into 64 bits.
     "cost": Cast("cost_micro", FloatField()),
+    "tokens": Cast("tokens", FloatField()),
     **{name: Cast(f"facts__{name}", FloatField()) for name in FACTS},
+    # Whether a suite was red when it last ran, of the sessions in which the result of one is known.
+    "suites": Case(
+        When(_suites_have(TestState.RED), then=1.0),
+        When(_suites_have(TestState.GREEN), then=0.0),
+        output_field=FloatField(),
+    ),
     "claimed_without_green": Case(
         When(facts__claimed_without_green=True, then=1.0),
         When(facts__claimed_without_green=False, then=0.0),

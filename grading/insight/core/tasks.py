@@ -1,10 +1,11 @@
 """Tasks that recur: the same work before and after a change, so that harder work can't explain it."""
 
 import math
+from typing import cast
 
 import numpy as np
 
-from grading.insight.core.cells import CellTable, group_sums
+from grading.insight.core.cells import CellTable, GraderKey, group_sums
 from grading.insight.core.decomposition import ChangeInputs
 from grading.insight.core.means import Z90
 from grading.insight.core.results import TaskChange
@@ -28,7 +29,7 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
         return None
     numbers = {"tasks": int(recurs.sum()), "sessions": round(old + new)}
     rows = recurs[tasks.codes] & (sums.count > 0)
-    graders = table.columns["grader"].labels
+    graders = [cast("GraderKey", label) for label in table.columns["grader"].labels]
     used = {graders[code] for code in np.unique(table.columns["grader"].codes[rows])}
     if not (used <= set(inputs.scale.graders) and inputs.scale.connects(used)):
         return TaskChange(**numbers, value=None, low=None, high=None)
