@@ -122,4 +122,4 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
     solution = inverse @ values
     residual = max(square - float(values @ solution), 1e-9)
     log -= 0.5 * float(np.linalg.slogdet(precision)[1]) + 0.5 * freedom * float(np.log(residual))
-    return log, solution, residual / freedom * inverse
+    return log, solution, np.asarray(residual / freedom * inverse, dtype=np.float64)
