@@ -80,7 +80,7 @@ ADDRESSES = {
     "decisions": "/bandit/selection/",
 }
 # The jobs that run every few seconds or every minute.
-READINGS = ("read lessons", "read calibration", "read costs")
+READINGS = ("read lessons", "read calibration", "read costs", "read insight")
 JOBS = ("sweep", "judge again", "notices", "batches", "prioritise", "catch up", "name models", *READINGS)
 FORK = multiprocessing.get_context("fork")
 # Parallel processes of the database would not be counted.

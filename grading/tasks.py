@@ -17,6 +17,7 @@ from grading.backups import making
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
+from grading.insight import since
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary, enqueuing, ordering, sweeper, worker
@@ -127,6 +128,10 @@ def read_costs() -> None:
     daily_costs.store_spends(timezone.now())
 
 
+def read_insight() -> None:
+    since.store(timezone.now())
+
+
 def read_calibration() -> None:
     judged_pairs.store_judgements(timezone.now())
     calibration.store_arm_means(timezone.now())
@@ -151,6 +156,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read lessons": read_lessons,
     "read calibration": read_calibration,
     "read costs": read_costs,
+    "read insight": read_insight,
     "dead man's call": deadman.call,
     "tidy": tidy,
     "at night": at_night,

@@ -71,14 +71,19 @@ def latest_effects(now: dt.datetime) -> tuple[MarkEffect, ...]:
 
 
 def latest_reading(now: dt.datetime) -> SinceReading:
-    """Marks and effects as the worker last stored them; as of `now` if it never did, or in another form."""
+    """Marks and effects as the worker last stored them, for pages; as of `now` if it never did, or in another form."""
+    return stored_reading() or read(now)
+
+
+def stored_reading() -> SinceReading | None:
+    """Marks and effects as the worker last stored them."""
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
     if stored is None:
-        return read(now)
+        return None
     try:
         return replace(STORED_FORM.validate_python(stored.value), read_at=stored.read_at)
     except ValidationError:
-        return read(now)
+        return None
 
 
 def read(now: dt.datetime) -> SinceReading:
