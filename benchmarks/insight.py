@@ -69,7 +69,7 @@ class Scale:
 
 
 SIZES = {
-    Size.FULL: Scale(combinations=15, unidentified=20, worlds=60, coverage=60, sites=20, step=2),
+    Size.FULL: Scale(combinations=15, unidentified=20, worlds=50, coverage=50, sites=16, step=2),
     Size.QUICK: Scale(combinations=1, unidentified=2, worlds=2, coverage=2, sites=1, step=6),
     Size.SMOKE: Scale(combinations=0, unidentified=1, worlds=1, coverage=0, sites=0, step=30),
 }
