@@ -178,7 +178,8 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
     for amount in (0, ceiling / 2, ceiling):
         css, at = "grid" if amount else "axis", y.at(amount)
         marks.append(f'<line class="{css}" x1="4%" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>')
-        marks.append(wide_text(0, at - 4, f"${amount:g}"))
+        has_cents = amount % 1 and round(amount, 2) == amount
+        marks.append(wide_text(0, at - 4, f"${amount:.2f}" if has_cents else f"${amount:g}"))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, top = x0 + index * step, y.at(bar.reported)
