@@ -20,7 +20,7 @@ from grading.reward import rewards
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect
-from grading.screens.http import StaffRequest
+from grading.screens.http import StaffRequest, primary_key
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
@@ -155,8 +155,5 @@ def taken_by(item: ReviewItem, user: User) -> str:
 
 def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:
     """What the person's answer did, right after it: `?saved=` names it."""
-    answer = request.GET.get("saved", "")
-    if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers
-        return None
-    saved = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
+    saved = ReviewAnswer.objects.filter(pk=primary_key(request.GET.get("saved", "")), reviewer=user).first()
     return None if saved is None else story.flash_message(saved)
