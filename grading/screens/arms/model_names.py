@@ -37,7 +37,7 @@ def show(request: StaffRequest) -> HttpResponse:
             _name_model(request, **form.cleaned_data)
         else:
             for error in chain.from_iterable(form.errors.values()):
-                messages.error(request, error)
+                messages.error(request, str(error))
         return redirect("admin:models")
     context = {
         "title": "Models without a name",
