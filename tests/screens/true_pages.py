@@ -207,16 +207,19 @@ def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:
     """An arm whose sessions count for much less than their number says why."""
     rows = re.findall(r"(\d+) sessions?.{0,200}?worth ([\d.]+) observations(.{0,200})", by_url["/bandits/"].text)
     for sessions, observations, rest in rows:
-        if float(observations) < int(sessions) / 2 and not re.search(r"without a confirmed grade|not graded", rest):
+        is_explained = re.search(r"without a confirmed grade|fading with age", rest)
+        if float(observations) < int(sessions) / 2 and not is_explained:
             yield f"/bandits/: {sessions} sessions are worth {observations} observations, and nothing says why"
 
 
 def _shares(by_url: dict[str, Page]) -> Iterator[str]:
-    """The arms' shares of the next 100 choices are 100 together."""
-    shares = re.findall(r"(<1|[\d.]+) of the next 100 (?!samples)", by_url["/bandits/"].text)
-    total = sum(0.5 if share == "<1" else float(share) for share in shares)
-    if shares and abs(total - 100) > 1 + 0.5 * shares.count("<1"):
-        yield f"/bandits/: {' + '.join(shares)} are {total:g} of the next 100"
+    """The arms' shares of the next 100 choices are 100 together; so are those in the preview from samples."""
+    text = by_url["/bandits/"].text
+    for part in text.split("Mean Next 100"):
+        shares = re.findall(r"(<1|[\d.]+) of the next 100", part)
+        total = sum(0.5 if share == "<1" else float(share) for share in shares)
+        if shares and abs(total - 100) > 0.5 + 0.5 * shares.count("<1"):
+            yield f"/bandits/: {' + '.join(shares)} are {total:g} of the next 100"
 
 
 def _final_rewards_in_alarms(by_url: dict[str, Page]) -> Iterator[str]:
