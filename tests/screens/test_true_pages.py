@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import review
+from grading import monitoring, review
 from grading.agent import samples
 from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
@@ -74,21 +74,26 @@ def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, rit
 
 
 def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
-    for number in range(4):
-        sim.script({"score": 0.6 + number / 20})
-        worked(site, f"early-{number}", days=number)
-    worker.pump()
     # Work of two kinds, each with a rubric of its own: their levels are not compared.
     for kind, category, value in ((WorkKind.PRODUCTION, "code", 0.7), (WorkKind.CONSUMPTION, "news", 0.3)):
         rubric = Rubric.objects.active(kind)
         for _ in range(20):
             site.session(category=category).judged(value, rubric=rubric.sha256).settle()
+    for number in range(4):
+        sim.script({"score": 0.6 + number / 20})
+        worked(site, f"early-{number}", days=number)
+    worker.pump()
     sim.mode = Mode.USAGE_LIMITS
     late = [worked(site, f"late-{number}") for number in range(3)]
     worked(site, "news-1", category="news")
     # Too small a log for so long a session: there is nothing that the judge could read.
     site.upload("small", logs.worked("small"), ended_at=timezone.now())
     worker.pump()
+    # Three that opened pull requests and have no reliable grade: the alarm about them stays open after their verdicts.
+    ungraded = [site.session(ended_at=timezone.now()).graded(Source.JOURNAL, 0.3).settle() for _ in range(3)]
+    for session in ungraded:
+        site.on(session).with_pull_request()
+        monitoring.inspect(session)
     watch()
     true(operator, judge="away")
     assert "Judge out" in flat(operator.get("/"))
@@ -96,7 +101,11 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     quota.probe_now()
     for _ in late:
         worker.pump()
+    for session in ungraded:
+        site.on(session).judged(0.7).settle()
+        monitoring.inspect(session)
     watch()
+    assert monitoring.open_alarms().filter(rule=monitoring.IMPOSSIBLE_PAIR).exists()
     true(operator, judge="open")
 
 
@@ -119,8 +128,6 @@ def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_
     for step in story.NAMES:
         operator.post(f"/story/{step}/")
         story.work(operator, step)
-        if step == "replace":  # its sessions have verdicts, and the alarm about them is still open
-            true(operator, judge="open")
     # What else people do is no part of the story.
     review.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
     assert "with the same bits as before the correction" in true(operator, judge="open")["/story/"]

@@ -95,8 +95,9 @@ def every_page(client) -> list[Page]:
         reader.feed(reply.content.decode())
         pages.append(Page(url, " ".join("".join(reader.main).split()), " ".join("".join(reader.frame).split())))
         links = reader.links
-        if DESK.fullmatch(url):  # what a script loads while a grade is typed
-            links = [*links, f"{url}effect/?answer=grade&value=.6"]
+        path = urlsplit(url).path
+        if DESK.fullmatch(path):  # what a script loads while a grade is typed
+            links = [*links, f"{path}effect/?answer=grade&value=.6"]
         for link in links:
             if link not in met and not link.startswith(LEFT_OUT) and not urlsplit(link).path.endswith(FILES):
                 met.add(link)

@@ -20,7 +20,7 @@ from grading.vocabulary import NO_REWARD, WorkKind
 class LeftOut(TextChoices):
     """Why a session of a selection is not judged again."""
 
-    UNCHANGED = "unchanged", "unchanged: the same evidence, rubric, model and digest are never asked about twice"
+    UNCHANGED = "unchanged", "unchanged since their verdict: the same evidence, rubric, model and digest"
     JUDGING = "judging", "being judged at this moment"
     NO_EVIDENCE = "no_evidence", "without anything to read"
     NO_RUBRIC = "no_rubric", "of a kind of work for which no rubric is in force"

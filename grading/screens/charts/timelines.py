@@ -189,7 +189,7 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
     for amount in (0, ceiling / 2, ceiling):
         css, at = "grid" if amount else "axis", y.at(amount)
         marks.append(f'<line class="{css}" x1="4%" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>')
-        marks.append(wide_text(0, at - 4, f"${amount:g}"))
+        marks.append(wide_text(0, at - 4, _dollars(amount)))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, top = x0 + index * step, y.at(bar.reported)
@@ -202,6 +202,13 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
             marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if is_last else rare))
     total = sum(bar.reported for bar in bars)
     return wide(COSTS, marks, f"Cost by day, {len(bars)} days: ${total:.2f} known")
+
+
+def _dollars(amount: float) -> str:
+    """A round sum for an axis: $0, $0.30, $0.025, $1,200."""
+    if amount == round(amount):
+        return f"${amount:,.0f}"
+    return f"${amount:,.2f}" if abs(amount - round(amount, 2)) < 1e-9 else f"${amount:,.3f}"  # noqa: PLR2004 - a rounding error
 
 
 # --- the backlog with its forecast
