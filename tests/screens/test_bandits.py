@@ -137,8 +137,8 @@ def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, revie
         ("outage=17", "No outage '17' is known"),
         ("draw=0", "a number from 1 to 1,000,000; got '0'"),
         ("draw=%D9%A3", "a number from 1 to 1,000,000"),
-        ("at=2026-03-01&draw=1", "are of what holds now"),
-        ("at=2026-03-01&without=judge", "are of what holds now"),
+        ("at=2026-03-01&draw=1", "work with current figures only"),
+        ("at=2026-03-01&without=judge", "work with current figures only"),
     ):
         page = opened(reviewer, f"{PAGE}?{query}")
         (problem,) = page.context["problems"]

@@ -279,7 +279,10 @@ def change(request: StaffRequest, name: str) -> HttpResponse:
         raise Http404(f"there is no bandit {name} that learns")
     form = ChangeForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
+        messages.error(
+            request,
+            "Nothing was saved: the form didn’t say which version it replaces. Reload the page and submit again.",
+        )
         return redirect("admin:bandit", name=name)
     try:
         messages.success(request, _apply(bandit, request, form.cleaned_data))

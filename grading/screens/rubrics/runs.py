@@ -183,7 +183,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     return {
         "run": run,
         "progress": counts,
-        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
+        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions finished"),
         "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
         "failed": {reason.words: n for reason, n in counts.failed.items()},
         "left_out": {why.label: n for why, n in counts.left_out.items()},

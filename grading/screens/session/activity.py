@@ -223,7 +223,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
                 "which isn’t a failure"
             )
         if signals.failed_calls:
-            notes.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
+            notes.append(f"{signals.failed_calls} of the {signals.known_results} with a known result failed")
         if signals.unreadable_calls and not signals.is_blind:
             notes.append(f"{signals.unreadable_calls} could not be read")
         yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")
