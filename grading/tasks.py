@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from grading import monitoring, review
+from grading import letters, monitoring, review
 from grading.access.sessions import SessionStore
 from grading.backups import making
 from grading.evidence import care, transcripts
@@ -133,6 +133,10 @@ def read_calibration() -> None:
     versions.store_figures(timezone.now())
 
 
+def write_letter() -> None:
+    letters.write_due(timezone.now())
+
+
 def backup() -> None:
     making.at_night()
 
@@ -152,6 +156,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read calibration": read_calibration,
     "read costs": read_costs,
     "dead man's call": deadman.call,
+    "weekly letter": write_letter,
     "tidy": tidy,
     "at night": at_night,
     "backup": backup,

@@ -1,0 +1,100 @@
+"""Insight: did it get worse, since when, and what came with it?"""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from grading.insight.agents import compare_agents
+from grading.insight.changes import compare
+from grading.insight.core.measures import MeasureUnit
+from grading.insight.core.results import Trend
+from grading.insight.marks import load_marks
+from grading.insight.sentences import write_headline
+from grading.insight.since import latest_effects
+from grading.insight.trends import load_trend
+from grading.judging.rubrics import trials
+from grading.models import Rubric, Session
+from grading.screens.exports import view as exports
+from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.insight import change_card, effects_card, trend_card
+from grading.screens.insight.forms import PERIODS, InsightForm
+
+# A bridge needs about thirty sessions; a form with more than this is not ours.
+MOST_READ = 100
+
+
+@staff_view("grading.view_session")
+def show(request: StaffRequest) -> TemplateResponse:
+    """A constant number of queries."""
+    form = InsightForm(request.GET, timezone.now())
+    trend = _trend(form)
+    context: dict[str, Any] = {
+        "title": "Insight",
+        "filters": form,
+        "query": form.query(),
+        "without_periods": form.query(mark="", **dict.fromkeys(PERIODS, "")),
+        "narrowed": any(request.GET.values()),
+        "measure": form.chosen_measure,
+        "step": form.chosen_step,
+        "split": form.chosen_split,
+        "has_sessions": Session.objects.yours().exists(),
+    }
+    if trend.whole.total.sessions:
+        context |= _cards(form, trend)
+    return TemplateResponse(request, "insight/insight.html", context)
+
+
+def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
+    """The headline and the four cards."""
+    marks = load_marks(form.span)
+    before, after = form.periods(marks)
+    # A number of sessions has no mean, and so no parts: the reward's are shown then.
+    measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
+    change = compare(before, after, measure=measure, filters=form.filters)
+    effects = latest_effects(form.now)
+    return {
+        "headline": write_headline(change),
+        "trend": trend_card.context(trend, marks, form.narrowing),
+        "change": change_card.context(change, form.narrowing, marks),
+        "chosen_mark": form.chosen_mark(marks),
+        "effects": effects_card.group_effects(effects),
+        "agents": effects_card.agent_rows(compare_agents(form.span, filters=form.filters)),
+        "span_words": trend_card.write_days(form.span),
+    }
+
+
+@staff_view("grading.view_session")
+def export(request: StaffRequest) -> StreamingHttpResponse:
+    """The points of the trend and of all its groups as CSV. An unknown value is empty."""
+    trend = _trend(InsightForm(request.GET, timezone.now()))
+    return exports.as_csv("insight", trend_card.COLUMNS, trend_card.export(trend))
+
+
+@staff_view("grading.change_rubric")
+@require_POST
+def bridge(request: StaffRequest) -> HttpResponse:
+    """Have the judge read the sessions of a bridge by another rubric: trials, which change no reward."""
+    rubric = get_object_or_404(Rubric, sha256=request.POST.get("rubric", ""))
+    keys = {primary_key(text) for text in request.POST.getlist("session")}
+    if not keys or len(keys) > MOST_READ:
+        raise Http404(f"Expected 1 to {MOST_READ} sessions; got {len(keys)}.")
+    asked = 0
+    try:
+        for session in Session.objects.yours().filter(pk__in=keys).order_by("pk"):
+            asked += trials.try_on(session, rubric) is not None
+    except trials.TrialError as error:
+        messages.error(request, str(error))
+    if asked:
+        messages.success(request, f"The judge reads {asked} sessions by {rubric}. This page follows as it answers.")
+    return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
+
+
+def _trend(form: InsightForm) -> Trend:
+    measure = form.chosen_measure.name
+    return load_trend(measure, form.span, step=form.chosen_step, split=form.chosen_split, filters=form.filters)
