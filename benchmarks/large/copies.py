@@ -24,6 +24,7 @@ COPIED = (
     "grading.SessionFacts",
     "grading.SessionShares",
     "grading.SessionTraits",
+    "grading.SessionFacts",
     "grading.SessionUsage",
     "grading.MessageClaim",
     "grading.CategoryWord",

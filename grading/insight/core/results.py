@@ -162,11 +162,27 @@ class BridgeOffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    """The change on tasks that recur: `tasks` of them have sessions in both periods, `sessions` in all.
+
+    Work of other sessions may have got harder, these tasks are the same. None for the figures if the graders of their
+    sessions cannot be told apart.
+    """
+
+    tasks: int
+    sessions: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodChange:
     """The difference of two means in parts. `parts` add up to `difference` exactly.
 
     `missing_low` and `missing_high`: the difference if all missing grades were .3, or all .8; None without missing
-    ones. `bridge` is offered if graders cannot be told apart from the rest.
+    ones. `within_least` and `within_most`: the part "within" if all missing grades were 0, or all 1, whichever is
+    smaller and larger. `tasks`: None if too few tasks recur. `bridge` is offered if graders cannot be told apart.
     """
 
     measure: Measure
@@ -181,6 +197,9 @@ class PeriodChange:
     categories: tuple[CategoryChange, ...]
     missing_low: float | None
     missing_high: float | None
+    within_least: float | None
+    within_most: float | None
+    tasks: TaskChange | None
     bridge: BridgeOffer | None
 
     def part(self, name: PartName) -> ChangePart | None:
