@@ -8,12 +8,12 @@ from django.utils import timezone
 
 from grading import review
 from grading.days import midnight
+from grading.insight import since
 from grading.insight.agents import compare_agents
 from grading.insight.changes import compare
 from grading.insight.core.results import PeriodChange, Span
 from grading.insight.marks import load_marks
 from grading.insight.sentences import write_letter, write_subject
-from grading.insight.since import latest_effects
 from grading.models import WeeklyLetter
 from grading.monitoring import outbox
 
@@ -40,14 +40,17 @@ def last_week(now: dt.datetime) -> dt.date:
 
 
 def write_due(now: dt.datetime) -> bool:
-    """Write the letter about the last week if it is time and nobody has; whether it was written now.
-
-    Its row and its notices are one transaction, and the week is unique: of two workers that write at once, one sends.
-    """
+    """Write the letter about the last week if it is time and nobody has; whether it was written now."""
     monday = last_week(now)
     if now < midnight(monday + WEEK) + HOUR or WeeklyLetter.objects.filter(monday=monday).exists():
         return False
-    draft = compose(monday, now)
+    return store(monday, compose(monday, now), now)
+
+
+def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
+    """Store a letter and queue its notices, in one transaction. False if there is one about this week already: of two
+    workers that write at once, one sends.
+    """
     with transaction.atomic():
         columns = {"subject": draft.subject, "sentences": list(draft.sentences), "written_at": now}
         letter, is_new = WeeklyLetter.objects.get_or_create(monday=monday, defaults=columns)
@@ -63,7 +66,7 @@ def compose(monday: dt.date, now: dt.datetime) -> LetterDraft:
     if not change.after.sessions:
         return LetterDraft(change=change, subject="", sentences=())
     span = Span(first=week.last - AGENT_WEEKS * WEEK + dt.timedelta(days=1), last=week.last)
-    statistics = write_letter(change, latest_effects(now), load_marks(week), compare_agents(span))
+    statistics = write_letter(change, since.latest_effects(now), load_marks(week), compare_agents(span))
     return LetterDraft(change=change, subject=write_subject(change), sentences=(*statistics, review_sentence()))
 
 

@@ -133,13 +133,16 @@ class InsightForm(forms.Form):
         return {name: str(getattr(value, "name", value)) for name, value in chosen.items()}
 
     def periods(self, marks: Sequence[TimeMark]) -> tuple[Span, Span]:
-        """The two periods to compare: those that were chosen, otherwise the last two whole weeks."""
+        """The two periods to compare: those that were chosen, otherwise the last two whole weeks, also for a mark of
+        today.
+        """
         days = [self.cleaned_data.get(name) for name in PERIODS]
         if all(days) and not self.errors:
             first, last, after_first, after_last = days
             return Span(first=first, last=last), Span(first=after_first, last=after_last)
         mark = self.chosen_mark(marks)
-        return changes.last_two_weeks(self.now) if mark is None else changes.spans_around(mark, self.now)
+        around = None if mark is None else changes.spans_around(mark, self.now)
+        return around or changes.last_two_weeks(self.now)
 
     def chosen_mark(self, marks: Sequence[TimeMark]) -> TimeMark | None:
         key = self.cleaned_data.get("mark")

@@ -1,6 +1,6 @@
 """The card of trends: the curve of all sessions, small ones of each group, and the same as rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -56,8 +56,10 @@ class TrendRow:
     url: str
 
 
-def context(trend: Trend, marks: Sequence[TimeMark], narrowing: dict[str, str]) -> dict[str, Any]:
-    """What `_trend.html` shows."""
+def context(
+    trend: Trend, marks: Sequence[TimeMark], narrowing: dict[str, str], query: Callable[..., str]
+) -> dict[str, Any]:
+    """What `_trend.html` shows. `query` gives the query of this page with some fields changed."""
     measure, dots, markers = trend.measure, make_dots(trend.whole, trend.measure, narrowing), mark_lines(marks)
     return {
         "picture": draw(trend, dots, markers, charts.WIDE),
@@ -69,8 +71,8 @@ def context(trend: Trend, marks: Sequence[TimeMark], narrowing: dict[str, str]) 
         "definition": DEFINITIONS.get(measure.name, ""),
         "caution": CAUTIONS.get(measure.name, ""),
         "rows": [_row(point, dot, measure) for point, dot in zip(trend.whole.points, dots, strict=True)][::-1],
-        "cells": _cells(trend, narrowing),
-        "rest": len(trend.lines) - GROUPS,
+        "cells": _cells(trend, query),
+        "rest": trend.groups - len(trend.lines),
     }
 
 
@@ -179,19 +181,19 @@ def scale_for(measure: Measure, lines: Sequence[TrendLine]) -> ValueScale:
     return scale_around(measure, values)
 
 
-def _cells(trend: Trend, narrowing: dict[str, str]) -> list[GroupCell]:
+def _cells(trend: Trend, query: Callable[..., str]) -> list[GroupCell]:
     """The largest groups on one scale, with the mean of all sessions."""
     if trend.split is None:
         return []
-    measure, lines = trend.measure, trend.lines[:GROUPS]
+    measure, lines = trend.measure, trend.lines
     scale = scale_for(measure, lines)
     overall = None if measure.unit is MeasureUnit.SESSIONS else trend.whole.total.value
     cells = []
     for line in lines:
-        name, own = line.name or f"no {trend.split.value}", {**narrowing, trend.split.value: line.name}
-        query = urlencode({"measure": measure.name, "split": "none", **own})
+        name = line.name or f"no {trend.split.value}"
+        url = "?" + query(split="none", **{trend.split.value: line.name}) if line.name else ""
         picture = charts.spark(make_dots(line, measure, None), scale, overall, f"{name}: {measure.title}")
-        cells.append(_cell(line, measure, name, f"?{query}" if line.name else "", picture))
+        cells.append(_cell(line, measure, name, url, picture))
     return cells
 
 

@@ -10,13 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from grading.insight import since
 from grading.insight.agents import compare_agents
 from grading.insight.changes import compare
 from grading.insight.core.measures import MeasureUnit
 from grading.insight.core.results import Trend
 from grading.insight.marks import load_marks
 from grading.insight.sentences import write_headline
-from grading.insight.since import latest_effects
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
 from grading.models import Rubric, Session
@@ -33,7 +33,7 @@ MOST_READ = 100
 def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
     form = InsightForm(request.GET, timezone.now())
-    trend = _trend(form)
+    trend = _trend(form, trend_card.GROUPS)
     context: dict[str, Any] = {
         "title": "Insight",
         "filters": form,
@@ -57,10 +57,10 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
     measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
     change = compare(before, after, measure=measure, filters=form.filters)
-    effects = latest_effects(form.now)
+    effects = since.latest_effects(form.now)
     return {
         "headline": write_headline(change),
-        "trend": trend_card.context(trend, marks, form.narrowing),
+        "trend": trend_card.context(trend, marks, form.narrowing, form.query),
         "change": change_card.context(change, form.narrowing, marks),
         "chosen_mark": form.chosen_mark(marks),
         "effects": effects_card.group_effects(effects),
@@ -72,7 +72,7 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
 @staff_view("grading.view_session")
 def export(request: StaffRequest) -> StreamingHttpResponse:
     """The points of the trend and of all its groups as CSV. An unknown value is empty."""
-    trend = _trend(InsightForm(request.GET, timezone.now()))
+    trend = _trend(InsightForm(request.GET, timezone.now()), None)
     return exports.as_csv("insight", trend_card.COLUMNS, trend_card.export(trend))
 
 
@@ -95,6 +95,12 @@ def bridge(request: StaffRequest) -> HttpResponse:
     return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
 
 
-def _trend(form: InsightForm) -> Trend:
-    measure = form.chosen_measure.name
-    return load_trend(measure, form.span, step=form.chosen_step, split=form.chosen_split, filters=form.filters)
+def _trend(form: InsightForm, most_lines: int | None) -> Trend:
+    return load_trend(
+        form.chosen_measure.name,
+        form.span,
+        step=form.chosen_step,
+        split=form.chosen_split,
+        filters=form.filters,
+        most_lines=most_lines,
+    )
