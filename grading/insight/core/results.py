@@ -231,7 +231,8 @@ class TimeMark:
     """Something that happened at a moment: "Claude Code 2.1.4", "rubric 4", "judge out 12 h".
 
     `until` is set for an outage that is over. `is_change`: whether its effect on sessions is estimated (all but an
-    outage). `key` identifies it among all marks.
+    outage). `key` identifies it among all marks. A new version or model is of a `harness` and is its `value`; a changed
+    instruction file is of a `project` or, in the home folder, of an `agent`.
     """
 
     kind: MarkKind
@@ -240,6 +241,10 @@ class TimeMark:
     label: str
     key: str
     until: dt.datetime | None = None
+    harness: str = ""
+    value: str = ""
+    project: str = ""
+    agent: str = ""
 
     @property
     def is_change(self) -> bool:
@@ -254,14 +259,18 @@ class WorkReference(StrEnum):
 
 
 class EffectFinding(StrEnum):
-    """What an effect's interval says. HARDER_OR_WORSE: results fell, but whether the agent or the work changed cannot
-    be told without recurring tasks. NOT_ENOUGH: too few sessions or days for an interval.
+    """What an effect's interval says.
+
+    WORSE and BETTER are said of recurring tasks alone. HARDER_OR_WORSE: results got worse, but whether the agent or the
+    work changed cannot be told. CHANGED: of a measure that is neither good nor bad. NOT_ENOUGH: too few sessions or
+    days for an interval.
     """
 
     WORSE = "worse"
     BETTER = "better"
     HARDER_OR_WORSE = "harder_or_worse"
     EASIER_OR_BETTER = "easier_or_better"
+    CHANGED = "changed"
     UNCLEAR = "unclear"
     NOT_ENOUGH = "not_enough"
 
@@ -272,7 +281,8 @@ class MarkEffect:
 
     `marks` has several marks if too few sessions lie between them to tell them apart. `low` and `high` bound the
     effect at every time at once: whoever looks each day is wrong in at most 10 % of cases ever. All three are None with
-    NOT_ENOUGH. `before` and `after` count sessions with a value, `tasks` the recurring tasks that served as reference.
+    NOT_ENOUGH. `before` and `after` count sessions with a value. With the reference TASKS, `task_effect` with its
+    bounds is the same on the recurring `tasks` alone, and decides the finding.
     """
 
     marks: tuple[TimeMark, ...]
@@ -288,11 +298,25 @@ class MarkEffect:
     tasks: int
     finding: EffectFinding
     why: str = ""
+    task_effect: float | None = None
+    task_low: float | None = None
+    task_high: float | None = None
 
     @property
     def width(self) -> float | None:
         """The width of the interval."""
         return None if self.low is None or self.high is None else self.high - self.low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinceReading:
+    """Marks, the oldest first, and the effects of the newest ones. `read_at`: when the worker stored them, None if they
+    were computed just now.
+    """
+
+    marks: tuple[TimeMark, ...]
+    effects: tuple[MarkEffect, ...]
+    read_at: dt.datetime | None
 
 
 # Which agent on my work?

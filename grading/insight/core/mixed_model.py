@@ -1,0 +1,126 @@
+"""Steps in a series of sessions: least squares with effects of whole days that may be correlated from day to day."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from grading.insight.core.cells import Floats, Integers, group_sums
+from grading.insight.core.day_effects import correlation_matrix
+
+# The grid of what is unknown about days: their variance, as a multiple of the variance of the mean of a usual day's
+# sessions, and the correlation of neighbouring days.
+DAY_RATIOS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
+# Prior precision of each coefficient, for values with a standard deviation of 1. It decides only what the data leave
+# open, and makes that uncertain: the coefficients of columns that are the same, or of one that is never used.
+RIDGE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepData:
+    """Cells as rows: `design[i]` are the values of the columns for each session of cell i, whose day is `days[i]`, from
+    0, and whose values have this count, sum and sum of squares.
+    """
+
+    design: Floats
+    days: Integers
+    count: Floats
+    total: Floats
+    squares: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFit:
+    """Coefficients of the columns, for values from which their `mean` is subtracted, with their covariance; and the
+    standard deviation of the values.
+    """
+
+    coefficients: Floats
+    covariance: Floats
+    mean: float
+    deviation: float
+
+
+class _Moments(NamedTuple):
+    columns: Floats
+    values: Floats
+    square: float
+    day_columns: Floats
+    day_values: Floats
+    day_count: Floats
+
+
+def fit_steps(data: StepData) -> StepFit | None:
+    """Fit a linear mixed model: value = design · coefficients + effect of the day + error.
+
+    The effects of days are an autoregression of order one. Its variance and correlation are integrated out over a grid,
+    weighted by the restricted likelihood (Searle, Casella and McCulloch, "Variance Components", 1992, chapter 6), so
+    that the covariance allows for not knowing them. None without enough values.
+    """
+    size = float(data.count.sum())
+    freedom = size - data.design.shape[1]
+    if freedom < 1:
+        return None
+    mean = float(data.total.sum()) / size
+    deviation = float(np.sqrt(max(0.0, data.squares.sum() / size - mean**2)))
+    if deviation == 0:
+        return None
+    moments = _moments(data, mean, deviation)
+    logs, coefficients, covariances = [], [], []
+    usual = size / max(1, int((moments.day_count > 0).sum()))
+    grid = [(0.0, 0.0), *((ratio, each) for ratio in DAY_RATIOS for each in CORRELATIONS)]
+    for ratio, correlation in grid:
+        log, solution, inverse = _solve(moments, ratio / usual, correlation, freedom)
+        logs.append(log)
+        coefficients.append(solution)
+        covariances.append(inverse)
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    center = np.tensordot(weights, np.array(coefficients), 1)
+    spread = np.array(coefficients) - center
+    covariance = np.tensordot(weights, np.array(covariances), 1) + (spread * weights[:, None]).T @ spread
+    return StepFit(
+        coefficients=center * deviation, covariance=covariance * deviation**2, mean=mean, deviation=deviation
+    )
+
+
+def _moments(data: StepData, mean: float, deviation: float) -> _Moments:
+    """The sums over sessions, over all and by day, of values with mean 0 and standard deviation 1."""
+    total = (data.total - mean * data.count) / deviation
+    squares = (data.squares - 2 * mean * data.total + mean**2 * data.count) / deviation**2
+    weighted = data.design * data.count[:, None]
+    days = int(data.days.max()) + 1
+    day_columns = np.zeros((days, data.design.shape[1]))
+    np.add.at(day_columns, data.days, weighted)
+    return _Moments(
+        columns=data.design.T @ weighted,
+        values=data.design.T @ total,
+        square=float(squares.sum()),
+        day_columns=day_columns,
+        day_values=group_sums(data.days, total, days),
+        day_count=group_sums(data.days, data.count, days),
+    )
+
+
+def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) -> tuple[float, Floats, Floats]:
+    """The log of the restricted likelihood, the coefficients and their covariance, if the variance of days is `ratio`
+    times that of a session. By Woodbury's identity, the largest matrix has a row for each day.
+    """
+    columns, values, square, log = moments.columns, moments.values, moments.square, 0.0
+    if ratio > 0:
+        days = ratio * correlation_matrix(correlation, len(moments.day_count))
+        # (N + D⁻¹)⁻¹ = D (I + N D)⁻¹, symmetric, with N the number of sessions of each day.
+        system = np.eye(len(days)) + moments.day_count[:, None] * days
+        shrink = np.linalg.solve(system.T, days).T
+        columns = columns - moments.day_columns.T @ shrink @ moments.day_columns
+        values = values - moments.day_columns.T @ shrink @ moments.day_values
+        square = square - float(moments.day_values @ shrink @ moments.day_values)
+        log = -0.5 * float(np.linalg.slogdet(system)[1])
+    factor = cho_factor(columns + RIDGE * np.eye(len(columns)))
+    solution = cho_solve(factor, values)
+    residual = max(square - float(values @ solution), 1e-9)
+    log -= float(np.log(np.diag(factor[0])).sum()) + 0.5 * freedom * float(np.log(residual))
+    variance = residual / freedom
+    return log, solution, variance * cho_solve(factor, np.eye(len(columns)))
