@@ -66,7 +66,8 @@ def compose(monday: dt.date, now: dt.datetime) -> LetterDraft:
     if not change.after.sessions:
         return LetterDraft(change=change, subject="", sentences=())
     span = Span(first=week.last - AGENT_WEEKS * WEEK + dt.timedelta(days=1), last=week.last)
-    statistics = write_letter(change, since.latest_effects(now), load_marks(week), compare_agents(span))
+    effects = since.latest_reading(now).effects
+    statistics = write_letter(change, effects, load_marks(week), compare_agents(span))
     return LetterDraft(change=change, subject=write_subject(change), sentences=(*statistics, review_sentence()))
 
 

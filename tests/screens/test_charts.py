@@ -230,7 +230,7 @@ def trend(*dots, markers=(), strip=True, size=charts.WIDE) -> str:
         ([0.599, 0.619], 0.08, (0.55, 0.6, 0.65)),
         ([0.5, 0.5], 0.08, (0.45, 0.5, 0.55)),
         ([0.98, 1.0], 0.08, (0.94, 0.96, 0.98, 1.0)),
-        ([], 0.08, (0.0, 0.05)),
+        ([], 0.08, (0.0, 0.02, 0.04)),
         ([0.0, 0.0], 0.0, (0.0, 0.0001)),
         ([120_000.0, 910_000.0], 0.0, (0.0, 500_000.0, 1_000_000.0)),
     ],
@@ -259,10 +259,8 @@ def test_provisional_sessions_have_a_strip_of_their_own():
 def test_marks_have_labels_that_cover_none_another():
     moments = [dt.datetime(2026, 3, 31, hour, tzinfo=dt.UTC) for hour in (1, 2, 3, 4, 5)]
     markers = [
-        charts.TrendMarker(
-            at=at, label=f"version {number}, a long label", letter="ABCDE"[number], is_outage=number == 2
-        )
-        for number, at in enumerate(moments)
+        charts.TrendMarker(at=at, label=f"version {letter}, a long label", letter=letter, is_outage=letter == "C")
+        for letter, at in zip("ABCDE", moments, strict=True)
     ]
     root = parsed(trend(*(dot(0.5, ago=ago) for ago in (9, 1, 0)), markers=markers))
     heights = [text.get("y") for text in root.iter("text") if text.get("class") == "name"]

@@ -15,7 +15,6 @@ from grading.insight.agents import compare_agents
 from grading.insight.changes import compare
 from grading.insight.core.measures import MeasureUnit
 from grading.insight.core.results import Trend
-from grading.insight.marks import load_marks
 from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
@@ -52,18 +51,19 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     """The headline and the four cards."""
-    marks = load_marks(form.span)
+    reading = since.latest_reading(form.now)
+    marks = [mark for mark in reading.marks if form.span.first <= mark.day <= form.span.last]
     before, after = form.periods(marks)
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
     measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
     change = compare(before, after, measure=measure, filters=form.filters)
-    effects = since.latest_effects(form.now)
     return {
         "headline": write_headline(change),
         "trend": trend_card.context(trend, marks, form.narrowing, form.query),
         "change": change_card.context(change, form.narrowing, marks),
         "chosen_mark": form.chosen_mark(marks),
-        "effects": effects_card.group_effects(effects),
+        "effects": effects_card.group_effects(reading.effects),
+        "effects_at": reading.read_at,
         "agents": effects_card.agent_rows(compare_agents(form.span, filters=form.filters)),
         "span_words": trend_card.write_days(form.span),
     }
