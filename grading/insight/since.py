@@ -65,6 +65,11 @@ def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, 
     return tuple(effects[number] for number in range(len(inputs.groups)) for effects in by_measure)
 
 
+def latest_effects(now: dt.datetime) -> tuple[MarkEffect, ...]:
+    """The effects as the worker last stored them, for pages."""
+    return latest_reading(now).effects
+
+
 def latest_reading(now: dt.datetime) -> SinceReading:
     """Marks and effects as the worker last stored them; as of `now` if it never did, or in another form."""
     stored = StoredReading.objects.filter(name=STORED_NAME).first()

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from grading.insight.core.bridge import GraderScale
 from grading.insight.core.cells import CellTable, Floats, Integers, group_sums
 from grading.insight.core.effects import grader_columns, indicators
-from grading.insight.core.means import LEVEL, Z90, mean_of
+from grading.insight.core.means import LEVEL, Z90, clamp, mean_of
 from grading.insight.core.mixed_model import StepData, StepFit, fit_steps
 from grading.insight.core.results import AgentCard, Mean
 from grading.insight.core.work import group_work
@@ -120,8 +120,8 @@ def _card_mean(rows: CellTable, fit: StepFit | None, card: int, measure: str) ->
     half = Z90 * float(np.sqrt(fit.covariance[card, card]))
     return Mean(
         value=value,
-        low=value - half,
-        high=value + half,
+        low=clamp(measure, value - half),
+        high=clamp(measure, value + half),
         sessions=plain.sessions,
         known=plain.known,
         provisional=plain.provisional,
@@ -133,7 +133,7 @@ def _is_best(fit: StepFit | None, card: int, enough: Sequence[int]) -> bool:
     others = [other for other in enough if other != card]
     if fit is None or not others:
         return False
-    limit = float(norm.ppf(1 - (1 - LEVEL) / 2 / len(others)))
+    limit = float(ndtri(1 - (1 - LEVEL) / 2 / len(others)))
     for other in others:
         contrast = np.zeros(len(fit.coefficients))
         contrast[[card, other]] = 1, -1

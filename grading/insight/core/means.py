@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from grading.insight.core.cells import CellTable, Floats, group_sums
+from grading.insight.core.measures import MEASURES, MeasureUnit
 from grading.insight.core.results import Mean
 
 LEVEL = 0.90
@@ -33,7 +34,14 @@ def mean_of(table: CellTable, measure: str) -> Mean:
     half = half_width(table, measure, value)
     if half is None:
         return Mean(value=value, low=None, high=None, **numbers)
-    return Mean(value=value, low=value - half, high=value + half, **numbers)
+    low, high = clamp(measure, value - half), clamp(measure, value + half)
+    return Mean(value=value, low=low, high=high, **numbers)
+
+
+def clamp(measure: str, value: float) -> float:
+    """The nearest possible value of a measure: rewards and shares are in [0, 1], and nothing is below 0."""
+    unit = MEASURES[measure].unit if measure in MEASURES else None
+    return min(max(value, 0.0), 1.0 if unit in {MeasureUnit.REWARD, MeasureUnit.SHARE} else math.inf)
 
 
 def half_width(table: CellTable, measure: str, value: float) -> float | None:
@@ -51,7 +59,7 @@ def half_width(table: CellTable, measure: str, value: float) -> float | None:
         residual = totals - value * counts
         by_day = float((residual**2).sum()) / known**2 * days / (days - 1)
         freedom, variance = float(days - 1), by_day
-    return None if variance is None else float(student.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(variance)
+    return None if variance is None else float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)
 
 
 def _squares(table: CellTable, measure: str, value: float) -> float:

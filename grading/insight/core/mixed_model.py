@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from grading.insight.core.cells import Floats, Integers, group_sums
 from grading.insight.core.day_effects import correlation_matrix
@@ -118,9 +117,9 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
         values = values - moments.day_columns.T @ shrink @ moments.day_values
         square = square - float(moments.day_values @ shrink @ moments.day_values)
         log = -0.5 * float(np.linalg.slogdet(system)[1])
-    factor = cho_factor(columns + RIDGE * np.eye(len(columns)))
-    solution = cho_solve(factor, values)
+    precision = columns + RIDGE * np.eye(len(columns))
+    inverse = np.linalg.inv(precision)
+    solution = inverse @ values
     residual = max(square - float(values @ solution), 1e-9)
-    log -= float(np.log(np.diag(factor[0])).sum()) + 0.5 * freedom * float(np.log(residual))
-    variance = residual / freedom
-    return log, solution, variance * cho_solve(factor, np.eye(len(columns)))
+    log -= 0.5 * float(np.linalg.slogdet(precision)[1]) + 0.5 * freedom * float(np.log(residual))
+    return log, solution, np.asarray(residual / freedom * inverse, dtype=np.float64)
