@@ -17,6 +17,7 @@ from grading.backups import making
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
+from grading.insight import agents, since
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary, enqueuing, ordering, sweeper, worker
@@ -133,6 +134,11 @@ def read_calibration() -> None:
     versions.store_figures(timezone.now())
 
 
+def read_insight() -> None:
+    since.store(timezone.now())
+    agents.store(timezone.now())
+
+
 def write_letter() -> None:
     letters.write_due(timezone.now())
 
@@ -155,6 +161,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read lessons": read_lessons,
     "read calibration": read_calibration,
     "read costs": read_costs,
+    "read insight": read_insight,
     "dead man's call": deadman.call,
     "weekly letter": write_letter,
     "tidy": tidy,

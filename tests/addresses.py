@@ -202,7 +202,7 @@ SCREENS: dict[str, Address] = {
             "",
             "?measure=failed_share&step=day&split=version&weeks=26&agent=bob",
             "?measure=never&category=eve&before_first=2026-01-01",
-            "?measure=sessions&split=none&mark=never&weeks=52&step=day",
+            "?measure=sessions&split=none&mark=never&weeks=26",
             "?before_first=2026-03-16&before_last=2026-03-22&after_first=2026-03-23&after_last=2026-03-31",
         ),
     ),

@@ -26,6 +26,7 @@ COLUMNS = ("category", "project", "harness", "version", "model", "agent", "grade
 # The name of the stored reading.
 STORED_NAME = "insight since marks"
 STORED_FORM = TypeAdapter(SinceReading)
+UNREAD = SinceReading(marks=(), effects=(), read_at=None)
 
 
 def load_inputs(now: dt.datetime, measures: Sequence[str]) -> EffectInputs:
@@ -65,20 +66,17 @@ def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, 
     return tuple(effects[number] for number in range(len(inputs.groups)) for effects in by_measure)
 
 
-def latest_effects(now: dt.datetime) -> tuple[MarkEffect, ...]:
-    """The effects as the worker last stored them, for pages."""
-    return latest_reading(now).effects
-
-
-def latest_reading(now: dt.datetime) -> SinceReading:
-    """Marks and effects as the worker last stored them; as of `now` if it never did, or in another form."""
+def latest_reading() -> SinceReading:
+    """Marks and effects as the worker last stored them; without any, and `read_at` None, if it has not done so yet or
+    stored them in another form.
+    """
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
     if stored is None:
-        return read(now)
+        return UNREAD
     try:
         return replace(STORED_FORM.validate_python(stored.value), read_at=stored.read_at)
     except ValidationError:
-        return read(now)
+        return UNREAD
 
 
 def read(now: dt.datetime) -> SinceReading:

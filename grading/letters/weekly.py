@@ -44,7 +44,7 @@ def write_due(now: dt.datetime) -> bool:
     monday = last_week(now)
     if now < midnight(monday + WEEK) + HOUR or WeeklyLetter.objects.filter(monday=monday).exists():
         return False
-    return store(monday, compose(monday, now), now)
+    return store(monday, compose(monday), now)
 
 
 def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
@@ -59,14 +59,14 @@ def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
     return is_new
 
 
-def compose(monday: dt.date, now: dt.datetime) -> LetterDraft:
-    """The letter about the week from `monday`, from what is known at `now`."""
+def compose(monday: dt.date) -> LetterDraft:
+    """The letter about the week from `monday`, from what is known now."""
     week = Span(first=monday, last=monday + WEEK - dt.timedelta(days=1))
     change = compare(Span(first=monday - WEEK, last=monday - dt.timedelta(days=1)), week)
     if not change.after.sessions:
         return LetterDraft(change=change, subject="", sentences=())
     span = Span(first=week.last - AGENT_WEEKS * WEEK + dt.timedelta(days=1), last=week.last)
-    effects = since.latest_reading(now).effects
+    effects = since.latest_reading().effects
     statistics = write_letter(change, effects, load_marks(week), compare_agents(span))
     return LetterDraft(change=change, subject=write_subject(change), sentences=(*statistics, review_sentence()))
 

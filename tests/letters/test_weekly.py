@@ -134,7 +134,7 @@ def test_two_beats_send_one_letter(site, worked, web):
     gate, results = threading.Barrier(2), []
 
     def beat() -> None:
-        draft = letters.weekly.compose(MONDAY, DUE)
+        draft = letters.weekly.compose(MONDAY)
         gate.wait(timeout=30)
         results.append(letters.weekly.store(MONDAY, draft, DUE))
         connection.close()

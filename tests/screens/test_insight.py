@@ -107,7 +107,7 @@ def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
     ("query", "said"),
     [
         ("?measure=beauty", "Measure: Select a valid choice."),
-        ("?weeks=52&step=day", "Days are shown for half a year at most."),
+        ("?weeks=52", "Time: Select a valid choice."),
         ("?before_first=2026-03-10", "Two periods have four days"),
         (
             "?before_first=2026-03-20&before_last=2026-03-24&after_first=2026-03-22&after_last=2026-03-25",
@@ -135,7 +135,7 @@ def test_an_empty_selection_says_how_to_get_out(site, viewer, weeks):
     assert "No session of this selection ended in this time." in flat(viewer.get("/insight/?agent=alice"))
 
 
-def test_sessions_of_long_ago_are_a_year_away(site, viewer):
+def test_sessions_of_long_ago_are_half_a_year_away(site, viewer):
     site.session("code", ago=dt.timedelta(days=100)).judged(0.5).settle()
     assert "No session ended in the last ten weeks." in flat(viewer.get("/insight/"))
     assert context(viewer, "?weeks=26")["trend"] is not None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -16,12 +17,20 @@ from grading.insight.core.results import (
     Span,
     TimeMark,
 )
-from grading.insight.sentences import write_bridge, write_change, write_missing_bound, write_part
+from grading.insight.sentences import (
+    write_bridge,
+    write_change,
+    write_interval,
+    write_missing_bound,
+    write_part,
+    write_signed,
+    write_value,
+)
 from grading.models.sessions import MICRODOLLARS
 from grading.screens import charts
 from grading.screens.charts import ChangeStep
 from grading.screens.insight.trend_card import sessions_url, write_days
-from grading.screens.insight.wording import level_writer, scale_around, write_difference, write_value, writer
+from grading.screens.insight.wording import level_writer, scale_around
 
 TITLES = {
     PartName.MIX: "Mix",
@@ -78,7 +87,7 @@ def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[Tim
         "before": _period(change.before_span, change.before, measure, narrowing),
         "after": _period(change.after_span, change.after, measure, narrowing),
         "parts": [_tile(part, measure) for part in change.parts],
-        "total": write_difference(measure, change.difference),
+        "total": write_signed(measure, change.difference),
         "interval": _interval(measure, change.low, change.high),
         "sum": _sum(change),
         "titles": [title_of(part) for part in change.parts],
@@ -107,7 +116,7 @@ def _pictures(change: PeriodChange) -> dict[str, Any]:
         ChangeStep(
             name="+".join(TITLES[name].lower() for name in part.names),
             value=part.value,
-            label=write_difference(measure, part.value),
+            label=write_signed(measure, part.value),
             is_sure=part.is_identified,
         )
         for part in change.parts
@@ -115,7 +124,7 @@ def _pictures(change: PeriodChange) -> dict[str, Any]:
     sums = list(accumulate((part.value or 0.0 for part in change.parts), initial=before))
     scale = scale_around(measure, [*sums, after])
     sizes = {"picture": charts.STEPS_WIDE, "letter": charts.STEPS_LETTER, "narrow": charts.STEPS_PHONE}
-    writers = {"write_level": level_writer(measure, scale), "write_value": writer(measure)}
+    writers = {"write_level": level_writer(measure, scale), "write_value": partial(write_value, measure)}
     return {name: charts.waterfall(before, after, steps, scale, size=size, **writers) for name, size in sizes.items()}
 
 
@@ -132,7 +141,7 @@ def _period(span: Span, mean: Mean, measure: Measure, narrowing: dict[str, str])
 def _tile(part: ChangePart, measure: Measure) -> PartTile:
     return PartTile(
         title=title_of(part),
-        value="?" if part.value is None else write_difference(measure, part.value),
+        value="?" if part.value is None else write_signed(measure, part.value),
         interval=_interval(measure, part.low, part.high),
         words=part.why or write_part(part),
         sessions=part.sessions,
@@ -143,7 +152,7 @@ def _tile(part: ChangePart, measure: Measure) -> PartTile:
 def _interval(measure: Measure, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return ""
-    return f"{write_difference(measure, low)} to {write_difference(measure, high)}"
+    return write_interval(measure, low, high)
 
 
 def _sum(change: PeriodChange) -> str:
@@ -153,9 +162,9 @@ def _sum(change: PeriodChange) -> str:
         return ""
     terms = []
     for value in values:
-        term = write_difference(change.measure, value)
+        term = write_signed(change.measure, value)
         terms.append(f"{term[0]} {term[1:]}" if terms and term[0] in "+−" else term)
-    return f"{' '.join(terms)} = {write_difference(change.measure, change.difference)}"
+    return f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
 
 
 def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:
@@ -174,7 +183,7 @@ def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict
 def _small(measure: Measure, value: float) -> str:
     """A contribution: thousandths of a reward as whole numbers, so that they can be added in one's head."""
     if measure.unit is not MeasureUnit.REWARD:
-        return write_difference(measure, value)
+        return write_signed(measure, value)
     thousandths = round(1000 * value)
     return f"{'−' if thousandths < 0 else '+'}{abs(thousandths)}" if thousandths else "0"
 

@@ -8,11 +8,17 @@ from django.utils.safestring import SafeString
 
 from grading.insight.core.measures import MEASURES, MeasureUnit
 from grading.insight.core.results import AgentCard, MarkEffect, Mean
-from grading.insight.sentences import write_agent, write_effect, write_mark
-from grading.models.sessions import MICRODOLLARS
+from grading.insight.sentences import (
+    write_agent,
+    write_effect,
+    write_interval,
+    write_mark,
+    write_signed,
+    write_size,
+    write_value,
+)
 from grading.screens import charts
 from grading.screens.charts import RewardDifference
-from grading.screens.insight.wording import write_difference, write_value, writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +84,14 @@ def _row(effect: MarkEffect, far: float) -> EffectRow:
     measure = effect.measure
     interval = width = ""
     if effect.low is not None and effect.high is not None:
-        interval = f"{write_difference(measure, effect.low)} to {write_difference(measure, effect.high)}"
-        width = writer(measure)(effect.high - effect.low)
+        interval = write_interval(measure, effect.low, effect.high)
+        width = write_size(measure, effect.high - effect.low)
     picture: SafeString | str = ""
     if measure.unit is MeasureUnit.REWARD:
         picture = charts.difference(_difference(effect) if effect.effect is not None else None, far)
     return EffectRow(
         title=measure.title,
-        effect=write_difference(measure, effect.effect),
+        effect=write_signed(measure, effect.effect),
         interval=interval,
         width=width,
         sentence=write_effect(effect),
@@ -116,7 +122,4 @@ def _mean(name: str, mean: Mean | None) -> str:
     words = write_value(measure, mean.value)
     if mean.low is None or mean.high is None:
         return words
-    half = (mean.high - mean.low) / 2
-    if measure.unit is MeasureUnit.MICRODOLLARS:
-        return f"{words} ± ${half / MICRODOLLARS:.2f}"
-    return f"{words.removesuffix(' min')} ± {write_value(measure, half)}"
+    return f"{words.removesuffix(' min')} ± {write_value(measure, (mean.high - mean.low) / 2)}"

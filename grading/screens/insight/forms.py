@@ -14,10 +14,8 @@ from grading.insight.core.results import Span, TimeMark, TrendSplit, TrendStep
 from grading.insight.loading import CellFilter
 from grading.models import Agent
 
-SPANS = [("4", "4 weeks"), ("10", "10 weeks"), ("26", "half a year"), ("52", "a year")]
+SPANS = [("4", "4 weeks"), ("10", "10 weeks"), ("26", "half a year")]
 WEEKS = 10
-# A curve of more days than this can't be read, and takes the database too long.
-MOST_DAYS = 26 * 7
 SPLITS = {
     TrendSplit.CATEGORY: "by category",
     TrendSplit.HARNESS: "by harness",
@@ -98,8 +96,6 @@ class InsightForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         chosen = super().clean() or self.cleaned_data
-        if chosen.get("step") == TrendStep.DAY and self.span.days > MOST_DAYS:
-            self.add_error("step", "Days are shown for half a year at most.")
         days = [chosen.get(name) for name in PERIODS]
         if any(days) and not all(days):
             self.add_error("before_first", "Two periods have four days: the first and the last of each.")

@@ -7,9 +7,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import letters
+from grading.insight import since
 from grading.insight.changes import compare
 from grading.insight.core.results import PeriodChange, Span
-from grading.insight.marks import load_marks
 from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.models import Session, WeeklyLetter
@@ -48,7 +48,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "has_sessions": Session.objects.yours().exists(),
     }
     if letter is None and monday == latest:
-        draft = letters.compose(monday, now)
+        draft = letters.compose(monday)
         context |= {"subject": draft.subject, "sentences": draft.sentences, **pictures(monday, draft.change)}
     elif letter is not None and letter.sentences:
         change = compare(*_spans(monday))
@@ -65,7 +65,8 @@ def show(request: StaffRequest) -> TemplateResponse:
 def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
     """The curve of the ten weeks up to this one, and the parts of the change on the week before."""
     span = Span(first=monday - (WEEKS - 1) * WEEK, last=monday + WEEK - dt.timedelta(days=1))
-    trend, markers = load_trend("reward", span), trend_card.mark_lines(load_marks(span))
+    marks = [mark for mark in since.latest_reading().marks if span.first <= mark.day <= span.last]
+    trend, markers = load_trend("reward", span), trend_card.mark_lines(marks)
     dots = trend_card.make_dots(trend.whole, trend.measure, {})
     return {
         **{

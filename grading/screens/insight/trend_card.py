@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,17 +12,10 @@ from django.utils.safestring import SafeString
 
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.insight.core.results import MarkKind, Mean, Span, TimeMark, Trend, TrendLine, TrendPoint
+from grading.insight.sentences import write_signed, write_value
 from grading.screens import charts
 from grading.screens.charts import ChartSize, TrendDot, TrendMarker, ValueScale
-from grading.screens.insight.wording import (
-    CAUTIONS,
-    DEFINITIONS,
-    level_writer,
-    scale_around,
-    write_difference,
-    write_value,
-    writer,
-)
+from grading.screens.insight.wording import CAUTIONS, DEFINITIONS, level_writer, scale_around
 
 GROUPS = 8
 # Measures of the reward, which may be provisional.
@@ -87,7 +81,7 @@ def draw(trend: Trend, dots: Sequence[TrendDot], markers: Sequence[TrendMarker],
         f"{measure.title} by {trend.step.value}, with a 90 % interval",
         size=size,
         write_level=level_writer(measure, scale),
-        write_value=writer(measure),
+        write_value=partial(write_value, measure),
         strip=measure.name in PROVISIONAL,
     )
 
@@ -208,6 +202,6 @@ def _cell(line: TrendLine, measure: Measure, name: str, url: str, picture: SafeS
         sessions=line.total.sessions,
         value=write_value(measure, last.value),
         half="" if half is None else f"± {write_value(measure, half)}",
-        change="" if before is None or last.value is None else write_difference(measure, last.value - before),
+        change="" if before is None or last.value is None else write_signed(measure, last.value - before),
         picture=picture,
     )

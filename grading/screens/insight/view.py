@@ -10,11 +10,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from grading.insight import since
-from grading.insight.agents import compare_agents
+from grading.insight import agents, loading, since
 from grading.insight.changes import compare
 from grading.insight.core.measures import MeasureUnit
-from grading.insight.core.results import Trend
+from grading.insight.core.results import AgentCard, Trend
 from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
@@ -51,7 +50,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     """The headline and the four cards."""
-    reading = since.latest_reading(form.now)
+    reading = since.latest_reading()
     marks = [mark for mark in reading.marks if form.span.first <= mark.day <= form.span.last]
     before, after = form.periods(marks)
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
@@ -64,9 +63,16 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
         "chosen_mark": form.chosen_mark(marks),
         "effects": effects_card.group_effects(reading.effects),
         "effects_at": reading.read_at,
-        "agents": effects_card.agent_rows(compare_agents(form.span, filters=form.filters)),
-        "span_words": trend_card.write_days(form.span),
+        "agents": effects_card.agent_rows(_agents(form)),
+        "agent_span": agents.WEEKS,
     }
+
+
+def _agents(form: InsightForm) -> tuple[AgentCard, ...]:
+    """The cards of the last weeks: of all sessions as the worker stored them, of chosen ones as they are now."""
+    if not form.narrowing:
+        return agents.latest_cards()
+    return agents.compare_agents(loading.last_weeks(form.now, agents.WEEKS), filters=form.filters)
 
 
 @staff_view("grading.view_session")

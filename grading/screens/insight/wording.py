@@ -1,4 +1,4 @@
-"""Values of measures as pages write them."""
+"""The axes of measures, and what each measure is. Values are written by `grading.insight.sentences`."""
 
 from collections.abc import Callable, Sequence
 from math import floor, log10
@@ -6,16 +6,15 @@ from math import floor, log10
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.models.sessions import MICRODOLLARS
 from grading.screens import charts
-from grading.screens.charts import ValueScale, thousandths
+from grading.screens.charts import ValueScale
 from grading.signals.vitals import VITALS
-from grading.templatetags.gradingsite_tags import DASH, short_number, usd
+from grading.templatetags.gradingsite_tags import short_number
 
 MANY = 1000
 BOUNDED = (MeasureUnit.REWARD, MeasureUnit.SHARE)
 # The smallest spread of an axis: of a reward or share as it is, of other measures as a share of the largest value.
 LEAST_SPREAD = 0.08
 EPSILON = 1e-9
-TENTH = 10
 DEFINITIONS = {
     "reward": "The reward of the current settlement, from 0 to 1. Sessions without one are counted as missing.",
     "final": "The share of sessions whose reward waits for nothing.",
@@ -26,43 +25,6 @@ DEFINITIONS = {
     **{vital.name: vital.definition for vital in VITALS if vital.name != "suites"},
 }
 CAUTIONS = {vital.name: vital.caution for vital in VITALS if vital.caution}
-
-
-def write_value(measure: Measure, value: float | None) -> str:
-    """A mean with its unit; a dash for an unknown one."""
-    return DASH if value is None else writer(measure)(value)
-
-
-def write_difference(measure: Measure, value: float | None) -> str:
-    """A difference of means with its sign."""
-    if value is None:
-        return DASH
-    size = writer(measure)(abs(value))
-    return f"{'−' if value < 0 else '+'}{size}" if size != writer(measure)(0.0) else size
-
-
-def writer(measure: Measure) -> Callable[[float], str]:
-    """The function that writes a mean of this measure."""
-    return WRITERS[measure.unit]
-
-
-def _share(value: float) -> str:
-    percent = 100 * value
-    return f"{percent:.1f} %" if percent < TENTH and not percent.is_integer() else f"{percent:.0f} %"
-
-
-def _count(value: float) -> str:
-    return short_number(value) if value >= MANY else f"{value:.2f}" if value < 1 else f"{value:.1f}"
-
-
-WRITERS: dict[MeasureUnit, Callable[[float], str]] = {
-    MeasureUnit.REWARD: thousandths,
-    MeasureUnit.SHARE: _share,
-    MeasureUnit.COUNT: _count,
-    MeasureUnit.MINUTES: lambda value: f"{value:.1f} min",
-    MeasureUnit.MICRODOLLARS: lambda value: usd(value / MICRODOLLARS),
-    MeasureUnit.SESSIONS: lambda value: f"{value:,.0f}",
-}
 
 
 def scale_around(measure: Measure, values: Sequence[float]) -> ValueScale:
