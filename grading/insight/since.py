@@ -26,7 +26,6 @@ COLUMNS = ("category", "project", "harness", "version", "model", "agent", "grade
 # The name of the stored reading.
 STORED_NAME = "insight since marks"
 STORED_FORM = TypeAdapter(SinceReading)
-UNREAD = SinceReading(marks=(), effects=(), read_at=None)
 
 
 def load_inputs(now: dt.datetime, measures: Sequence[str]) -> EffectInputs:
@@ -55,7 +54,7 @@ def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]
 
 def find_effects(now: dt.datetime, *, measures: Sequence[str] = ()) -> tuple[MarkEffect, ...]:
     """The effects of the five newest marks on the reward, the cost and the vitals, or on these measures; the newest
-    mark first, and of each mark the reward first. Takes longer than a page may: pages use `latest_reading`.
+    mark first, and of each mark the reward first. Takes longer than a page may: pages use `stored_reading`.
     """
     names = list(measures or ALL_MEASURES)
     return effects_of(load_inputs(now, names), names)
@@ -66,17 +65,20 @@ def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, 
     return tuple(effects[number] for number in range(len(inputs.groups)) for effects in by_measure)
 
 
-def latest_reading() -> SinceReading:
-    """Marks and effects as the worker last stored them; without any, and `read_at` None, if it has not done so yet or
-    stored them in another form.
-    """
+def stored_reading() -> SinceReading | None:
+    """Marks and effects as the worker last stored them."""
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
     if stored is None:
-        return UNREAD
+        return None
     try:
         return replace(STORED_FORM.validate_python(stored.value), read_at=stored.read_at)
     except ValidationError:
-        return UNREAD
+        return None
+
+
+def marks_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ...]:
+    """The marks of a stored reading that are in the span, the oldest first."""
+    return tuple(mark for mark in reading.marks if span.first <= mark.day <= span.last) if reading else ()
 
 
 def read(now: dt.datetime) -> SinceReading:

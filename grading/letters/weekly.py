@@ -8,11 +8,9 @@ from django.utils import timezone
 
 from grading import review
 from grading.days import midnight
-from grading.insight import since
-from grading.insight.agents import compare_agents
+from grading.insight import agents, since
 from grading.insight.changes import compare
 from grading.insight.core.results import PeriodChange, Span
-from grading.insight.marks import load_marks
 from grading.insight.sentences import write_letter, write_subject
 from grading.models import WeeklyLetter
 from grading.monitoring import outbox
@@ -20,8 +18,6 @@ from grading.monitoring import outbox
 WEEK = dt.timedelta(days=7)
 # A letter is written at this hour of Monday in the site's zone, or at the first turn after it.
 HOUR = dt.timedelta(hours=7)
-# Which agent does best is compared over so many weeks.
-AGENT_WEEKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +56,14 @@ def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
 
 
 def compose(monday: dt.date) -> LetterDraft:
-    """The letter about the week from `monday`, from what is known now."""
+    """The letter about the week from `monday`, from what is known now: of marks and agents, what the worker last stored."""
     week = Span(first=monday, last=monday + WEEK - dt.timedelta(days=1))
     change = compare(Span(first=monday - WEEK, last=monday - dt.timedelta(days=1)), week)
     if not change.after.sessions:
         return LetterDraft(change=change, subject="", sentences=())
-    span = Span(first=week.last - AGENT_WEEKS * WEEK + dt.timedelta(days=1), last=week.last)
-    effects = since.latest_reading().effects
-    statistics = write_letter(change, effects, load_marks(week), compare_agents(span))
+    reading = since.stored_reading()
+    effects = reading.effects if reading else ()
+    statistics = write_letter(change, effects, since.marks_during(reading, week), agents.latest_cards())
     return LetterDraft(change=change, subject=write_subject(change), sentences=(*statistics, review_sentence()))
 
 

@@ -12,7 +12,7 @@ from grading.insight.core.means import Z90
 from grading.insight.core.measures import Measure
 from grading.insight.core.mixed_model import RIDGE, StepData, StepFit, fit_steps
 from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, TimeMark, WorkReference
-from grading.insight.core.sequences import LEVEL, half_width
+from grading.insight.core.sequences import LEVEL, anytime_p, half_width
 from grading.insight.core.work import group_work
 
 # Marks with fewer sessions between them can't be told apart.
@@ -24,6 +24,8 @@ MIN_SESSIONS, MIN_DAYS_BEFORE, MIN_DAYS_AFTER = 20, 10, 3
 MIN_TASKS, MIN_TASK_SESSIONS, MAX_TASKS = 3, 10, 200
 # The size of effect that is bounded most narrowly, as a share of the standard deviation of sessions: .04 of a reward.
 SCALE = 0.2
+# The chance that the interval of recurring tasks is ever wrong. A claim about agents is made from one end of it alone.
+TASK_MISS = 0.05
 # An interval wider than this many standard deviations says nothing.
 MAX_HALF_WIDTH = 3.0
 
@@ -91,11 +93,9 @@ def ran_with(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Boo
     return rows
 
 
-def estimate_effects(
-    inputs: EffectInputs, measure: Measure, *, is_reward: bool, miss: float = 1 - LEVEL
-) -> list[MarkEffect]:
-    """The effect of each group on a measure, in the order of the groups. `miss`: the chance that an interval is ever
-    wrong. For a reward, graders are adjusted for, and missing rewards are allowed for.
+def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool) -> list[MarkEffect]:
+    """The effect of each group on a measure, in the order of the groups. For a reward, graders are adjusted for, and
+    missing rewards are allowed for.
     """
     if not inputs.groups:
         return []
@@ -105,7 +105,7 @@ def estimate_effects(
     guards = missing_guards(inputs, measure.name) if is_reward else [(0.0, 0.0)] * len(inputs.groups)
     effects = []
     for number, group in enumerate(inputs.groups):
-        whole, on_tasks = everything.bound(number, miss), tasks.bound(number, miss)
+        whole, on_tasks = everything.bound(number, 1 - LEVEL), tasks.bound(number, TASK_MISS)
         counts = everything.counts(number)
         is_reference = on_tasks is not None and _count_tasks(tasks, number) >= MIN_TASKS
         reference = WorkReference.TASKS if is_reference else WorkReference.NONE
@@ -129,6 +129,7 @@ def estimate_effects(
             task_effect=task_value,
             task_low=task_low,
             task_high=task_high,
+            p_value=None if whole is None else _p_value(whole, guards[number]),
         )
         effects.append(effect)
     return effects
@@ -136,11 +137,19 @@ def estimate_effects(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectBound:
-    """An effect with its interval."""
+    """An effect with its interval, and what else of it is known: 1 / variance, and the size that is bounded best."""
 
     effect: float
     low: float
     high: float
+    information: float
+    scale: float
+
+
+def _p_value(bound: EffectBound, guard: tuple[float, float]) -> float:
+    """The anytime-valid p-value of what missing grades can't explain of an effect."""
+    beyond = max(0.0, -bound.effect - guard[0], bound.effect - guard[1])
+    return anytime_p(beyond, bound.information, bound.scale)
 
 
 def _numbers(bound: EffectBound | None) -> tuple[float | None, float | None, float | None]:
@@ -192,11 +201,12 @@ class GroupFit:
         if counts.days_before < MIN_DAYS_BEFORE or counts.days_after < MIN_DAYS_AFTER:
             return None
         variance = float(self.fit.covariance[number, number]) + float(self.offset_variance[number])
-        half = half_width(1 / variance, SCALE * self.fit.deviation, miss)
+        information, scale = 1 / variance, SCALE * self.fit.deviation
+        half = half_width(information, scale, miss)
         if half > MAX_HALF_WIDTH * self.fit.deviation:
             return None
         effect = float(self.fit.coefficients[number])
-        return EffectBound(effect=effect, low=effect - half, high=effect + half)
+        return EffectBound(effect=effect, low=effect - half, high=effect + half, information=information, scale=scale)
 
 
 def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_reward: bool) -> GroupFit:

@@ -10,7 +10,7 @@ from grading.insight.core.measures import MEASURES, MeasureUnit
 from grading.insight.core.results import Mean
 
 LEVEL = 0.90
-Z90 = 1.6448536269514722
+Z90, Z95 = 1.6448536269514722, 1.959963984540054
 # Fewer days are no sample of days.
 MIN_CLUSTERS = 4
 

@@ -1,12 +1,12 @@
 """Steps in a series of sessions: least squares with effects of whole days that may be correlated from day to day."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from grading.insight.core.cells import Floats, Integers, group_sums
-from grading.insight.core.day_effects import correlation_matrix
 
 # The grid of what is unknown about days: their variance, as a multiple of the variance of the mean of a usual day's
 # sessions, and the correlation of neighbouring days.
@@ -105,21 +105,33 @@ def _moments(data: StepData, mean: float, deviation: float) -> _Moments:
 
 def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) -> tuple[float, Floats, Floats]:
     """The log of the restricted likelihood, the coefficients and their covariance, if the variance of days is `ratio`
-    times that of a session. By Woodbury's identity, the largest matrix has a row for each day.
+    times that of a session.
+
+    By Woodbury's identity, the largest system has a row for each day. Its matrix has three diagonals, as the inverse of
+    the covariance of an autoregression has.
     """
+    from scipy.linalg import cho_solve_banded, cholesky_banded
+
     columns, values, square, log = moments.columns, moments.values, moments.square, 0.0
     if ratio > 0:
-        days = ratio * correlation_matrix(correlation, len(moments.day_count))
-        # (N + D⁻¹)⁻¹ = D (I + N D)⁻¹, symmetric, with N the number of sessions of each day.
-        system = np.eye(len(days)) + moments.day_count[:, None] * days
-        shrink = np.linalg.solve(system.T, days).T
-        columns = columns - moments.day_columns.T @ shrink @ moments.day_columns
-        values = values - moments.day_columns.T @ shrink @ moments.day_values
-        square = square - float(moments.day_values @ shrink @ moments.day_values)
-        log = -0.5 * float(np.linalg.slogdet(system)[1])
+        days = len(moments.day_count)
+        scale = 1 / (ratio * (1 - correlation**2))
+        bands = np.zeros((2, days))
+        bands[0, 1:] = -correlation * scale
+        bands[1] = (1 + correlation**2) * scale + moments.day_count
+        bands[1, [0, -1]] -= correlation**2 * scale
+        factor = cholesky_banded(bands)
+        sums = np.column_stack([moments.day_columns, moments.day_values])
+        shrunk = sums.T @ cho_solve_banded((factor, False), sums)
+        columns, values = columns - shrunk[:-1, :-1], values - shrunk[:-1, -1]
+        square -= float(shrunk[-1, -1])
+        # Half of the log of the determinant of I + N D, with D the covariance of days and N their sessions.
+        log = -float(np.log(factor[1]).sum()) - 0.5 * (
+            days * math.log(ratio) + (days - 1) * math.log(1 - correlation**2)
+        )
     precision = columns + RIDGE * np.eye(len(columns))
     inverse = np.linalg.inv(precision)
     solution = inverse @ values
     residual = max(square - float(values @ solution), 1e-9)
-    log -= 0.5 * float(np.linalg.slogdet(precision)[1]) + 0.5 * freedom * float(np.log(residual))
+    log -= 0.5 * float(np.linalg.slogdet(precision)[1]) + 0.5 * freedom * math.log(residual)
     return log, solution, np.asarray(residual / freedom * inverse, dtype=np.float64)

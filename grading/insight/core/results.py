@@ -167,7 +167,7 @@ class BridgeOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChange:
-    """The change on tasks that recur: `tasks` of them have sessions in both periods, `sessions` in all.
+    """The change on tasks that recur, with a 95 % interval: `tasks` have sessions in both periods, `sessions` in all.
 
     Work of other sessions may have got harder, these tasks are the same. None for the figures if the graders of their
     sessions cannot be told apart.
@@ -282,7 +282,8 @@ class MarkEffect:
     `marks` has several marks if too few sessions lie between them to tell them apart. `low` and `high` bound the
     effect at every time at once: whoever looks each day is wrong in at most 10 % of cases ever. All three are None with
     NOT_ENOUGH. `before` and `after` count sessions with a value. With the reference TASKS, `task_effect` with its
-    bounds is the same on the recurring `tasks` alone, and decides the finding.
+    bounds, wrong in at most 5 % of cases ever, is the same on the recurring `tasks` alone, and decides the finding.
+    `p_value`: that of no effect, valid whenever one looks, after allowing for missing grades.
     """
 
     marks: tuple[TimeMark, ...]
@@ -301,6 +302,7 @@ class MarkEffect:
     task_effect: float | None = None
     task_low: float | None = None
     task_high: float | None = None
+    p_value: float | None = None
 
     @property
     def width(self) -> float | None:

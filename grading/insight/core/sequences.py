@@ -21,3 +21,11 @@ def half_width(information: float, scale: float, miss: float = 1 - LEVEL) -> flo
     prior = 1 / scale**2
     total = information + prior
     return math.sqrt(total * math.log(total / (prior * miss**2))) / information
+
+
+def anytime_p(effect: float, information: float, scale: float) -> float:
+    """The smallest `miss` with which the confidence sequence leaves out 0: an anytime-valid p-value for "no effect"."""
+    prior = 1 / scale**2
+    total = information + prior
+    exponent = (effect * information) ** 2 / (2 * total)
+    return min(1.0, math.sqrt(total / prior) * math.exp(-exponent))

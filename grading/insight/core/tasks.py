@@ -7,7 +7,7 @@ import numpy as np
 
 from grading.insight.core.cells import CellTable, GraderKey, group_sums
 from grading.insight.core.decomposition import ChangeInputs
-from grading.insight.core.means import Z90
+from grading.insight.core.means import Z95
 from grading.insight.core.results import TaskChange
 
 # With fewer tasks or sessions on a side, tasks are no reference.
@@ -49,5 +49,5 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     on_day = group_sums(table.days - first, per_session * sums.count, last - first + 1)
     variance = float((weight**2 * (1 / n0 + 1 / n1)).sum()) * inputs.effects.session
     variance += float(on_day @ inputs.effects.covariance(last - first + 1) @ on_day)
-    half = Z90 * math.sqrt(variance)
+    half = Z95 * math.sqrt(variance)
     return TaskChange(**numbers, value=value, low=value - half, high=value + half)

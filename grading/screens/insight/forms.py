@@ -148,3 +148,9 @@ class InsightForm(forms.Form):
         """The address's query with some fields changed; an empty value leaves a field out."""
         values = {name: str(value) for name, value in self.data.items() if name in self.fields}
         return urlencode({name: value for name, value in {**values, **changed}.items() if value})
+
+
+def period_fields(before: Span, after: Span) -> dict[str, str]:
+    """The fields that choose these two periods."""
+    days = (before.first, before.last, after.first, after.last)
+    return {name: day.isoformat() for name, day in zip(PERIODS, days, strict=True)}

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from typing import Any
+from urllib.parse import urlencode
 
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -17,6 +18,7 @@ from grading.monitoring.notices.channels import letter_destinations
 from grading.screens import charts
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.insight import change_card, trend_card
+from grading.screens.insight.forms import period_fields
 
 WEEK = dt.timedelta(days=7)
 WEEKS = 10
@@ -65,8 +67,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
     """The curve of the ten weeks up to this one, and the parts of the change on the week before."""
     span = Span(first=monday - (WEEKS - 1) * WEEK, last=monday + WEEK - dt.timedelta(days=1))
-    marks = [mark for mark in since.latest_reading().marks if span.first <= mark.day <= span.last]
-    trend, markers = load_trend("reward", span), trend_card.mark_lines(marks)
+    trend, markers = load_trend("reward", span), trend_card.mark_lines(since.marks_during(since.stored_reading(), span))
     dots = trend_card.make_dots(trend.whole, trend.measure, {})
     return {
         **{
@@ -74,6 +75,7 @@ def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
             for name, size in (("trend", charts.LETTER_WIDE), ("small_trend", charts.PHONE))
         },
         "trend_marks": markers,
+        "periods": urlencode(period_fields(change.before_span, change.after_span)),
         "change": change_card.context(change, {}, ()),
     }
 

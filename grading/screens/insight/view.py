@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from grading import monitoring
 from grading.insight import agents, loading, since
 from grading.insight.changes import compare
 from grading.insight.core.measures import MeasureUnit
@@ -42,6 +43,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "step": form.chosen_step,
         "split": form.chosen_split,
         "has_sessions": Session.objects.yours().exists(),
+        "worse": [alarm for alarm in request.frame.site.alarms if alarm.rule == monitoring.WORSE_RESULTS],
     }
     if trend.whole.total.sessions:
         context |= _cards(form, trend)
@@ -50,8 +52,8 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     """The headline and the four cards."""
-    reading = since.latest_reading()
-    marks = [mark for mark in reading.marks if form.span.first <= mark.day <= form.span.last]
+    reading = since.stored_reading()
+    marks = since.marks_during(reading, form.span)
     before, after = form.periods(marks)
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
     measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
@@ -61,8 +63,8 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
         "trend": trend_card.context(trend, marks, form.narrowing, form.query),
         "change": change_card.context(change, form.narrowing, marks),
         "chosen_mark": form.chosen_mark(marks),
-        "effects": effects_card.group_effects(reading.effects),
-        "effects_at": reading.read_at,
+        "effects": effects_card.group_effects(reading.effects if reading else ()),
+        "effects_at": reading and reading.read_at,
         "agents": effects_card.agent_rows(_agents(form)),
         "agent_span": agents.WEEKS,
     }
