@@ -21,6 +21,7 @@ COPIED = (
     "bandit.Assignment",
     "grading.Session",
     "grading.SessionSignals",
+    "grading.SessionFacts",
     "grading.SessionShares",
     "grading.SessionTraits",
     "grading.SessionFacts",

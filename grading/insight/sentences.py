@@ -25,6 +25,8 @@ from grading.insight.core.results import (
 MICRODOLLARS = 1_000_000
 AGENTS_DID_WORSE = "the agents did worse"
 AGENTS_DID_BETTER = "the agents did better"
+# Counts from here on have no decimals.
+MANY = 100
 # Smaller parts of a reward are not worth a sentence.
 MIN_PART = 0.0005
 WEEK = 7
@@ -62,7 +64,7 @@ def write_value(measure: Measure, value: float | None) -> str:
         return f"{sign}${size / MICRODOLLARS:,.2f}"
     if measure.unit is MeasureUnit.MINUTES:
         return f"{sign}{size:,.1f} min"
-    return f"{sign}{size:,.0f}" if measure.unit is MeasureUnit.SESSIONS else f"{sign}{size:,.2f}"
+    return f"{sign}{size:,.0f}" if measure.unit is MeasureUnit.SESSIONS or size >= MANY else f"{sign}{size:,.2f}"
 
 
 def write_signed(measure: Measure, value: float | None) -> str:

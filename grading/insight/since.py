@@ -54,7 +54,7 @@ def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]
 
 def find_effects(now: dt.datetime, *, measures: Sequence[str] = ()) -> tuple[MarkEffect, ...]:
     """The effects of the five newest marks on the reward, the cost and the vitals, or on these measures; the newest
-    mark first, and of each mark the reward first. Takes longer than a page may: pages use `latest_reading`.
+    mark first, and of each mark the reward first. Takes longer than a page may: pages use `stored_reading`.
     """
     names = list(measures or ALL_MEASURES)
     return effects_of(load_inputs(now, names), names)
@@ -63,16 +63,6 @@ def find_effects(now: dt.datetime, *, measures: Sequence[str] = ()) -> tuple[Mar
 def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, ...]:
     by_measure = [estimate_effects(inputs, MEASURES[name], is_reward=name == REWARD) for name in names]
     return tuple(effects[number] for number in range(len(inputs.groups)) for effects in by_measure)
-
-
-def latest_effects(now: dt.datetime) -> tuple[MarkEffect, ...]:
-    """The effects as the worker last stored them, for pages."""
-    return latest_reading(now).effects
-
-
-def latest_reading(now: dt.datetime) -> SinceReading:
-    """Marks and effects as the worker last stored them, for pages; as of `now` if it never did, or in another form."""
-    return stored_reading() or read(now)
 
 
 def stored_reading() -> SinceReading | None:
@@ -84,6 +74,11 @@ def stored_reading() -> SinceReading | None:
         return replace(STORED_FORM.validate_python(stored.value), read_at=stored.read_at)
     except ValidationError:
         return None
+
+
+def marks_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ...]:
+    """The marks of a stored reading that are in the span, the oldest first."""
+    return tuple(mark for mark in reading.marks if span.first <= mark.day <= span.last) if reading else ()
 
 
 def read(now: dt.datetime) -> SinceReading:

@@ -17,6 +17,7 @@ from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule
         "300 days. What came at the same time need not be the cause."
     ),
     todo="Open Insight and read what changed. If too few tasks recur, run a few fixed tasks each week.",
+    page="admin:insight",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )

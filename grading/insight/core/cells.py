@@ -73,8 +73,8 @@ class CellTable:
     def __len__(self) -> int:
         return len(self.days)
 
-    def where(self, rows: Booleans) -> "CellTable":
-        """The cells for which `rows` is true."""
+    def where(self, rows: Booleans | Integers | slice) -> "CellTable":
+        """The cells for which `rows` is true, or that it names."""
         return CellTable(
             days=self.days[rows],
             columns={

@@ -39,6 +39,7 @@ MEASURES: Final = {
         Measure(name="final", title="Share final", unit=MeasureUnit.SHARE, better=1),
         Measure(name="sessions", title="Sessions", unit=MeasureUnit.SESSIONS),
         Measure(name="cost", title="Cost", unit=MeasureUnit.MICRODOLLARS, better=-1),
+        Measure(name="tokens", title="Tokens", unit=MeasureUnit.COUNT),
         Measure(name="minutes", title="Minutes in the log", unit=MeasureUnit.MINUTES, better=-1),
         Measure(
             name="active_minutes", title="Active minutes", unit=MeasureUnit.MINUTES, better=-1, is_comparable=False
@@ -54,7 +55,10 @@ MEASURES: Final = {
             name="unread_edits", title="Edits of unread files", unit=MeasureUnit.COUNT, better=-1, is_comparable=False
         ),
         Measure(name="test_runs", title="Test runs", unit=MeasureUnit.COUNT),
-        Measure(name="retries", title="Retries", unit=MeasureUnit.COUNT, better=-1, is_comparable=False),
+        Measure(name="suites", title="Tests red at the end", unit=MeasureUnit.SHARE, better=-1),
+        Measure(
+            name="retries", title="Retries after API errors", unit=MeasureUnit.COUNT, better=-1, is_comparable=False
+        ),
         Measure(name="compactions", title="Compactions", unit=MeasureUnit.COUNT, is_comparable=False),
         Measure(
             name="claimed_without_green",

@@ -83,13 +83,17 @@ class TrendLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A measure over time: all sessions, and by the split, the line with the most sessions first."""
+    """A measure over time: all sessions, and by the split, the line with the most sessions first.
+
+    `groups` counts the values of the split, which may be more than there are lines.
+    """
 
     measure: Measure
     step: TrendStep
     split: TrendSplit | None
     whole: TrendLine
     lines: tuple[TrendLine, ...]
+    groups: int
 
 
 # What changed between two periods
