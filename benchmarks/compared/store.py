@@ -43,8 +43,9 @@ def stored(sessions: Sessions, rng: np.random.Generator, *, reread: int = 0) -> 
 
 def write(sessions: Sessions, rng: np.random.Generator, reread: int) -> None:
     from bandit.models import Arm
-    from grading.models import Agent, Session, SessionFacts, Settlement
+    from grading.models import Agent, JudgeJob, Rubric, Session, SessionFacts, Settlement
     from grading.models.grades import question_of
+    from grading.models.judging import JobState, Purpose
 
     agent, _ = Agent.objects.get_or_create(name="sim")
     categories = [Arm.objects.resolve("category", name).pk for name in CATEGORIES]
@@ -100,6 +101,9 @@ def write(sessions: Sessions, rng: np.random.Generator, reread: int) -> None:
         rubrics=[RUBRICS[1]] * len(again),
         first_key=FIRST_KEY + count,
     )
+    trial = JudgeJob(rubric=Rubric.objects.active(), purpose=Purpose.TRIAL, state=JobState.DONE, reason="")
+    trial.created_at = trial.finished_at = end_of(int(sessions.day.max()))
+    insert(trial, id=(again + FIRST_KEY).tolist(), session_id=(again + FIRST_KEY).tolist())
 
 
 def insert_verdicts(*, sessions: list[int], values: list[float], rubrics: list[str], first_key: int | None) -> None:
@@ -132,6 +136,9 @@ def insert_verdicts(*, sessions: list[int], values: list[float], rubrics: list[s
 def insert(prototype: Any, **columns: list[Any]) -> None:
     """Insert copies of a row that differ in these columns. Django's `bulk_create` takes ten times as long."""
     from django.db import connection
+
+    if not next(iter(columns.values())):
+        return
 
     fields = prototype._meta.concrete_fields  # noqa: SLF001 - public by Django's documentation
     count = len(next(iter(columns.values())))

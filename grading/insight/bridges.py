@@ -7,20 +7,25 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from django.db.models import Avg
+from django.db.models import Avg, Q
 
+from grading.days import midnight
 from grading.insight.core.bridge import MIN_PAIRS, PairedReadings
 from grading.insight.core.cells import GraderKey
 from grading.insight.core.results import BridgeOffer, Span
-from grading.insight.loading import GRADED, CellFilter, sessions_during
-from grading.models import Grade, JudgeAttempt
-from grading.models.judging import AttemptOutcome
+from grading.insight.loading import GRADED, POPULATION, CellFilter, sessions_during
+from grading.models import Grade, JudgeAttempt, JudgeJob, Session
+from grading.models.fields import Keys
+from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.sessions import MICRODOLLARS
 from grading.vocabulary import Source, Status
 
-# How far back sessions connect graders, and how many of them at most, the latest first.
+# How far back sessions connect graders, and how many of them at most, the latest first. Of those that were read again,
+# as many more.
 REACH = dt.timedelta(days=90)
-MAX_SESSIONS = 3_000
+MAX_SESSIONS = 1_000
+# Jobs for another verdict on a session that has one.
+REREAD = Q(run__isnull=False) | Q(purpose__in=[Purpose.TRIAL, Purpose.SECOND, Purpose.REPEAT])
 # The mean cost of a verdict is that of this many calls.
 LATEST_CALLS = 200
 # More sessions than needed are offered, since some may have nothing to read any more.
@@ -31,13 +36,16 @@ def load_pairs(span: Span, graders: Collection[GraderKey]) -> PairedReadings:
     """For each two of these graders, how much the later one in `graders` read above the other on the same sessions.
 
     Parallel verdicts count, such as second opinions and trials of a rubric; of several readings by one grader the
-    latest does. Copies of a session, which have the same inputs, count once. One query.
+    latest does. Copies of a session, which have the same inputs, count once. Three queries.
     """
     graders = list(graders)
     if len(graders) < 2:  # noqa: PLR2004 - a pair
         return {}
     longer = Span(first=span.first - REACH, last=span.last)
-    sessions = sessions_during(longer).order_by("-ended_at").values("pk")[:MAX_SESSIONS]
+    latest = sessions_during(longer).order_by("-ended_at").values_list("pk", flat=True)[:MAX_SESSIONS]
+    again = JudgeJob.objects.filter(REREAD, state=JobState.DONE, created_at__gte=midnight(longer.first))
+    reread = again.order_by("-created_at").values_list("session", flat=True)[:MAX_SESSIONS]
+    sessions = Session.objects.filter(POPULATION, pk__in=Keys([*latest, *reread]), is_sample=False).order_by()
     grades = Grade.objects.filter(session__in=sessions, status=Status.SCORED, sample=1, withdrawn_by=None)
     columns = ("session", "source", "model", "rubric", "version", "value", "inputs_sha256")
     readings: dict[int, dict[GraderKey, tuple[float, str]]] = defaultdict(dict)

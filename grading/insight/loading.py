@@ -1,7 +1,8 @@
 """Sessions of the site summed by cell: the day, the work, who did it and who graded it. One query for any site.
 
-Left out are samples, sessions that say nothing about an agent (infrastructure failed, or it refused to start) and
-those that a person excluded; and subagents, whose work counts for their parents. A session without a grade has the floor as its reward, which is no grade: it is missing.
+Left out are samples, sessions that say nothing about an agent (infrastructure failed, or it refused to start), those
+that a person excluded, and subagents, whose work counts for their parents. A session without a grade has the floor as
+its reward, which is no grade: it is missing.
 """
 
 import datetime as dt

@@ -189,12 +189,12 @@ def _conclude(change: PeriodChange) -> str:
     if bound is not None and bound * sign <= 0:
         return "Sessions without a grade may explain what changed on like work."
     tasks = change.tasks
-    if tasks is None or tasks.value is None:
+    if tasks is None:
         return "Whether the agents or the difficulty of the work changed cannot be told, because too few tasks recur."
     recurring = f"On {_plural(tasks.tasks, 'task')} that recur"
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
     end = tasks.high if sign < 0 else tasks.low
-    if end is None or end * sign <= 0:
+    if end * sign <= 0:
         return f"{recurring}, nothing changed beyond chance ({interval}): the other work may have become different."
     claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
     return f"{recurring}, {claim}: {interval}."

@@ -129,8 +129,9 @@ def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[P
 
 
 def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
-    """Which share of the values went from graders of one component to those of another, which nothing compares."""
-    counts = (model.grader_share * model.count[:, :, None]).sum(axis=1)
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    by_component = [np.bincount(scale.components, weights=period) for period in shares]
-    return float(np.abs(by_component[1] - by_component[0]).sum() / 2)
+    """Which share of the values of like work went from graders of one component to those of another, which nothing
+    compares. Kinds of work with rubrics of their own don't count, as long as each keeps its rubric.
+    """
+    weights = (model.weights(0, 0) + model.weights(1, 1)) / 2 * (model.count > 0).all(axis=0)
+    change = weights @ (model.grader_share[1] - model.grader_share[0])
+    return float(np.abs(np.bincount(scale.components, weights=change)).sum() / 2)

@@ -169,15 +169,14 @@ class BridgeOffer:
 class TaskChange:
     """The change on tasks that recur, with a 95 % interval: `tasks` have sessions in both periods, `sessions` in all.
 
-    Work of other sessions may have got harder, these tasks are the same. None for the figures if the graders of their
-    sessions cannot be told apart.
+    Other work may have got harder, these tasks are the same. Tasks whose graders can't be compared don't count.
     """
 
     tasks: int
     sessions: int
-    value: float | None
-    low: float | None
-    high: float | None
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

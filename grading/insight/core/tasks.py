@@ -5,7 +5,8 @@ from typing import cast
 
 import numpy as np
 
-from grading.insight.core.cells import CellTable, GraderKey, group_sums
+from grading.insight.core.bridge import GraderScale
+from grading.insight.core.cells import Booleans, CellTable, GraderKey, group_sums
 from grading.insight.core.decomposition import ChangeInputs
 from grading.insight.core.means import Z95
 from grading.insight.core.results import TaskChange
@@ -19,6 +20,9 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
 
     `table` has the sessions with a task of both periods. None if too few tasks recur.
     """
+    graders = table.columns["grader"]
+    labels = [cast("GraderKey", label) for label in graders.labels]
+    table = table.where(_keeps_component(table, inputs.scale, labels))
     sums, tasks = table.sums[inputs.measure], table.columns["task"]
     is_after = (table.days >= inputs.after.first.toordinal()).astype(np.float64)
     size = len(tasks.labels)
@@ -28,12 +32,7 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     if recurs.sum() < MIN_TASKS or min(old, new) < MIN_TASK_SESSIONS:
         return None
     numbers = {"tasks": int(recurs.sum()), "sessions": round(old + new)}
-    rows = recurs[tasks.codes] & (sums.count > 0)
-    graders = [cast("GraderKey", label) for label in table.columns["grader"].labels]
-    used = {graders[code] for code in np.unique(table.columns["grader"].codes[rows])}
-    if not (used <= set(inputs.scale.graders) and inputs.scale.connects(used)):
-        return TaskChange(**numbers, value=None, low=None, high=None)
-    offsets = np.array([inputs.scale.offset_of(grader) for grader in graders])
+    offsets = np.array([inputs.scale.offset_of(label) for label in labels])
     total = sums.total - offsets[table.columns["grader"].codes] * sums.count
     before, after = (group_sums(tasks.codes, total * side, size)[recurs] for side in (1 - is_after, is_after))
     n0, n1 = sides[0][recurs], sides[1][recurs]
@@ -51,3 +50,13 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     variance += float(on_day @ inputs.effects.covariance(last - first + 1) @ on_day)
     half = Z95 * math.sqrt(variance)
     return TaskChange(**numbers, value=value, low=value - half, high=value + half)
+
+
+def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderKey]) -> Booleans:
+    """The rows of tasks whose sessions were all read by graders that can be compared with one another."""
+    known = dict(zip(scale.graders, scale.components, strict=True))
+    component = np.array([known.get(label, -1) for label in labels])[table.columns["grader"].codes]
+    has_grade = component >= 0
+    pairs = np.unique(np.column_stack([table.columns["task"].codes, component])[has_grade], axis=0)
+    counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=len(table.columns["task"].labels))
+    return np.asarray(has_grade & (counts[table.columns["task"].codes] == 1), dtype=bool)
