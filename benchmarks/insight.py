@@ -15,9 +15,9 @@ tables; the page's functions read them, and what is asserted is the page's text.
 3. Instead of the fall only one other thing changes, for the worse: `called_mix`, `called_grader`, `called_missing` and
    `called_harder` are the shares of runs in which the page says, at any time in 60 days, that the agents did worse. Of
    missing grades it is the best tenth of the sessions that lose theirs.
-4. `coverage`: the share of runs in which the interval of the effect contained it at every look, every other day, with days' standard
-   deviation .04 and .08, the lower of the two. `false_30d`: advisories in 30 days of sites with a new version every
-   two weeks, of which none changes anything.
+4. `coverage`: the share of runs in which the interval of the effect contained it at every look, every other day, with
+   days' standard deviation .04 and .08; the lowest. `false_30d`: advisories in 30 days of sites with a new version
+   every two weeks, of which none changes anything.
 5. `page_ms`: processor time of the page's figures on the largest of these sites.
 
     python benchmarks/insight.py [--quick | --smoke] [--only NAME]
