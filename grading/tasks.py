@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from grading import letters, monitoring, review
 from grading.access.sessions import SessionStore
-from grading.backups import making
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
+from grading.housekeeping import Housekeeping
 from grading.insight import agents, since
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
@@ -39,6 +39,7 @@ def begin(**_kwargs: Any) -> None:
     connections.close_all()
     telemetry.start("worker")
     monitoring.attend(Component.WORKER)
+    Housekeeping(is_worker=True).start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -90,8 +91,7 @@ def prioritise() -> None:
     review.take_turns(timezone.now())
 
 
-def tidy() -> None:
-    care.delete_leftovers()
+def recheck_evidence() -> None:
     care.recheck_damaged()
 
 
@@ -134,17 +134,8 @@ def read_calibration() -> None:
     versions.store_figures(timezone.now())
 
 
-def read_insight() -> None:
-    since.store(timezone.now())
-    agents.store(timezone.now())
-
-
 def write_letter() -> None:
     letters.write_due(timezone.now())
-
-
-def backup() -> None:
-    making.at_night()
 
 
 # The jobs of CELERY_BEAT_SCHEDULE, by name. `take_turn` runs them.
@@ -164,9 +155,8 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read insight": read_insight,
     "dead man's call": deadman.call,
     "weekly letter": write_letter,
-    "tidy": tidy,
+    "recheck evidence": recheck_evidence,
     "at night": at_night,
-    "backup": backup,
     "check evidence": check_evidence,
 }
 

@@ -18,6 +18,9 @@ WEEKDAYS = np.array([1.2, 1.15, 1.1, 1.1, 1.05, 0.75, 0.65])
 WEEKEND_EFFECT = -0.02
 ERROR, JUDGE_ERROR, TASK_EFFECT = 0.10, 0.06, 0.08
 PER_DAY = 40
+SATURDAY = 5
+# The share of days in bad spells.
+BAD = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,12 @@ class Sessions:
     rubric: np.ndarray
     quality: np.ndarray
     reward: np.ndarray
+    # What it would be without the plan's `level`, also of sessions without a grade.
+    reward_before: np.ndarray
+    # What the new rubric says of it, for sessions that are read again.
+    reread: np.ndarray
     cost: np.ndarray
+    minutes: np.ndarray
     # What each day added to the quality.
     day_effect: np.ndarray
 
@@ -91,12 +99,14 @@ def live(plan: Plan, rng: np.random.Generator) -> Sessions:
     task_effects = rng.normal(0, TASK_EFFECT, plan.tasks)
     harness = (rng.random(len(day)) >= plan.first_harness).astype(int)
     is_new = plan.new_version[day] & (harness == 0)
-    base = LEVELS[category] + effect[day] + WEEKEND_EFFECT * (day % 7 >= 5)
+    base = LEVELS[category] + effect[day] + WEEKEND_EFFECT * (day % 7 >= SATURDAY)
     base = base + np.where(is_task, task_effects[task], plan.difficulty[day])
     touched = is_new if plan.new_version.any() else np.ones(len(day), dtype=bool)
     error = draw_errors(len(day), rng)
     quality = base + plan.level[day] * touched + error
-    reward = np.clip(quality + plan.reading[day] + rng.normal(0, JUDGE_ERROR, len(day)), 0, 1)
+    said = plan.reading[day] + rng.normal(0, JUDGE_ERROR, len(day))
+    reward, reward_before = np.clip(quality + said, 0, 1), np.clip(base + error + said, 0, 1)
+    reread = np.clip(quality + plan.reading[-1] + rng.normal(0, JUDGE_ERROR, len(day)), 0, 1)
     is_missing = rng.random(len(day)) < plan.missing[day, category]
     rank = np.argsort(np.argsort(quality - LEVELS[category])) / max(1, len(day))
     is_missing |= rank > 1 - plan.best_missing[day]
@@ -110,7 +120,10 @@ def live(plan: Plan, rng: np.random.Generator) -> Sessions:
         rubric=plan.rubric[day],
         quality=quality,
         reward=np.where(is_missing, np.nan, reward),
+        reward_before=reward_before,
+        reread=reread,
         cost=cost,
+        minutes=np.exp(rng.normal(2.5, 0.7, len(day)) + 0.1 * rng.normal(size=plan.days)[day]),
         day_effect=effect,
     )
 
@@ -119,13 +132,13 @@ def draw_days(plan: Plan, rng: np.random.Generator) -> np.ndarray:
     """What each day adds: half of the variance is an autoregression, half are spells of bad days, a quarter of all."""
     days, rho = plan.days, plan.day_correlation
     series, bad = np.zeros(days), np.zeros(days)
-    state, is_bad = rng.normal(), rng.random() < 0.25
+    state, is_bad = rng.normal(), rng.random() < BAD
     for each in range(days):
         state = rho * state + np.sqrt(1 - rho**2) * rng.normal()
-        stay = 0.25 + 0.75 * rho if is_bad else 0.25 * (1 - rho)
+        stay = BAD + (1 - BAD) * rho if is_bad else BAD * (1 - rho)
         is_bad = rng.random() < stay
         series[each], bad[each] = state, is_bad
-    spells = -(bad - 0.25) / np.sqrt(0.25 * 0.75)
+    spells = -(bad - BAD) / np.sqrt(BAD * (1 - BAD))
     return plan.day_deviation * (series + spells) / np.sqrt(2)
 
 

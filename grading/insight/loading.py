@@ -1,7 +1,7 @@
 """Sessions of the site summed by cell: the day, the work, who did it and who graded it. One query for any site.
 
 Left out are samples, sessions that say nothing about an agent (infrastructure failed, or it refused to start) and
-those that a person excluded. A session without a grade has the floor as its reward, which is no grade: it is missing.
+those that a person excluded; and subagents, whose work counts for their parents. A session without a grade has the floor as its reward, which is no grade: it is missing.
 """
 
 import datetime as dt
@@ -40,7 +40,9 @@ from grading.models.sessions import SessionQuerySet
 from grading.signals.final_state import TestState
 from grading.vocabulary import NO_REWARD, Reason, Source
 
-POPULATION = ~Q(outcome__in=[each.value for each in NO_REWARD]) & ~Q(reward_reason=Reason.EXCLUDED.value)
+POPULATION = ~Q(outcome__in=[each.value for each in NO_REWARD]) & ~Q(
+    reward_reason__in=[Reason.EXCLUDED.value, Reason.CARRIED.value]
+)
 # Whether the reward is a grade.
 GRADED = Q(reward_value__isnull=False) & ~Q(reward_source=Source.FLOOR.value)
 # The expression of each column. Arms are keys, which become the names of their current arms.

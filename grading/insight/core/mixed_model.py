@@ -10,8 +10,8 @@ from grading.insight.core.cells import Floats, Integers, group_sums
 
 # The grid of what is unknown about days: their variance, as a multiple of the variance of the mean of a usual day's
 # sessions, and the correlation of neighbouring days.
-DAY_RATIOS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
+DAY_RATIOS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+CORRELATIONS = (0.0, 0.25, 0.5, 0.75)
 # Prior precision of each coefficient, for values with a standard deviation of 1. It decides only what the data leave
 # open, and makes that uncertain: the coefficients of columns that are the same, or of one that is never used.
 RIDGE = 0.01

@@ -17,8 +17,9 @@ MIN_COMMON = 0.5
 # At most this share of the sessions may have gone to graders that nothing compares with those before. They count as if
 # they read alike, and the interval says how much that may be off.
 MAX_UNCONNECTED = 0.05
-# With a larger share without a grade, which sessions of a kind are graded may explain the part "within".
-MAX_MISSING = 0.2
+# If a larger share has no grade, and the shares differ by a third of this, which sessions of a kind are graded may
+# explain the part "within".
+MAX_MISSING = 0.3
 
 NO_WORK = "most sessions have neither a category nor a project"
 NO_COMMON_WORK = "hardly any work is in both periods"
@@ -122,7 +123,7 @@ def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[P
         joint[frozenset({PartName.WITHIN, PartName.GRADERS})] = NO_BRIDGE
         unconnected = 0.0
     missing = 1 - (model.count.sum(axis=1) / model.sessions.sum(axis=1))
-    if float(missing.max()) > MAX_MISSING and float(np.ptp(missing)) > MAX_MISSING / 2:
+    if float(missing.max()) > MAX_MISSING and float(np.ptp(missing)) > MAX_MISSING / 3:
         joint[frozenset({PartName.WITHIN, PartName.MISSING})] = MANY_MISSING
     return joint, unconnected
 

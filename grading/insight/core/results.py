@@ -318,7 +318,7 @@ class SinceReading:
 
     marks: tuple[TimeMark, ...]
     effects: tuple[MarkEffect, ...]
-    read_at: dt.datetime | None
+    read_at: dt.datetime | None = None
 
 
 # Which agent on my work?
