@@ -128,6 +128,11 @@ def read_costs() -> None:
     daily_costs.store_spends(timezone.now())
 
 
+def read_insight() -> None:
+    since.store(timezone.now())
+    agents.store(timezone.now())
+
+
 def read_calibration() -> None:
     judged_pairs.store_judgements(timezone.now())
     calibration.store_arm_means(timezone.now())

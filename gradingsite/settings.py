@@ -371,12 +371,8 @@ CELERY_BEAT_SCHEDULE = {
         ("read costs", 60, 60),
         ("read insight", 60, 60),
         ("dead man's call", 60, 60),
-<<<<<<< HEAD
         ("weekly letter", 600, 300),
-        ("tidy", 600, 300),
-=======
         ("recheck evidence", 600, 300),
->>>>>>> insight
         # If the site was down at that time, these run at the next start.
         ("at night", daily(2, 30), 300),
         ("canaries", daily(5, 30), 300),
