@@ -115,9 +115,9 @@ def mark_lines(marks: Sequence[TimeMark]) -> list[TrendMarker]:
     ]
 
 
-def sessions_url(span: Span, narrowing: dict[str, str], **more: str) -> str:
+def sessions_url(span: Span, narrowing: dict[str, str]) -> str:
     """The list of the sessions of these days."""
-    query = {**narrowing, "since": span.first.isoformat(), "until": span.last.isoformat(), **more}
+    query = {**narrowing, "since": span.first.isoformat(), "until": span.last.isoformat()}
     return f"{reverse('admin:sessions')}?{urlencode(query)}"
 
 
