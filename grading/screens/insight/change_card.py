@@ -18,7 +18,6 @@ from grading.insight.core.results import (
     TimeMark,
 )
 from grading.insight.sentences import (
-    write_bridge,
     write_change,
     write_interval,
     write_missing_bound,
@@ -96,7 +95,6 @@ def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[Tim
         "categories": [_category(row, measure, change.after_span, narrowing) for row in change.categories],
         "unit": "in thousandths" if measure.unit is MeasureUnit.REWARD else "",
         "bridge": change.bridge,
-        "bridge_words": write_bridge(change.bridge) if change.bridge else "",
         "can_read": _can_read(change.bridge),
         "bridge_usd": _bridge_usd(change.bridge),
         "marks": [mark for mark in reversed(marks) if mark.is_change],

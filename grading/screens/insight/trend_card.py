@@ -19,7 +19,7 @@ from grading.screens.insight.wording import CAUTIONS, DEFINITIONS, level_writer,
 
 GROUPS = 8
 # A site that is younger than the span has its empty beginning cut off, down to so many points.
-FEWEST = 5
+FEWEST = 3
 # Measures of the reward, which may be provisional.
 PROVISIONAL = ("reward", "final")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
