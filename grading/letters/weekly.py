@@ -56,7 +56,7 @@ def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
 
 
 def compose(monday: dt.date) -> LetterDraft:
-    """The letter about the week from `monday`, from what is known now: of marks and agents, what the worker last stored."""
+    """The letter about the week from `monday`. Marks and agents are as the worker last stored them."""
     week = Span(first=monday, last=monday + WEEK - dt.timedelta(days=1))
     change = compare(Span(first=monday - WEEK, last=monday - dt.timedelta(days=1)), week)
     if not change.after.sessions:

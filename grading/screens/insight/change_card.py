@@ -18,7 +18,6 @@ from grading.insight.core.results import (
     TimeMark,
 )
 from grading.insight.sentences import (
-    write_bridge,
     write_change,
     write_interval,
     write_missing_bound,
@@ -32,6 +31,8 @@ from grading.screens.charts import ChangeStep
 from grading.screens.insight.trend_card import sessions_url, write_days
 from grading.screens.insight.wording import level_writer, scale_around
 
+# Rewards and shares are printed with these decimals.
+DIGITS = 3
 TITLES = {
     PartName.MIX: "Mix",
     PartName.WITHIN: "Within",
@@ -94,7 +95,6 @@ def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[Tim
         "categories": [_category(row, measure, change.after_span, narrowing) for row in change.categories],
         "unit": "in thousandths" if measure.unit is MeasureUnit.REWARD else "",
         "bridge": change.bridge,
-        "bridge_words": write_bridge(change.bridge) if change.bridge else "",
         "can_read": _can_read(change.bridge),
         "bridge_usd": _bridge_usd(change.bridge),
         "marks": [mark for mark in reversed(marks) if mark.is_change],
@@ -156,15 +156,21 @@ def _interval(measure: Measure, low: float | None, high: float | None) -> str:
 
 
 def _sum(change: PeriodChange) -> str:
-    """The parts as a sum: −.007 + .015 = .008. Empty if one of them is unknown."""
-    values = [part.value for part in change.parts]
-    if change.difference is None or None in values:
+    """The parts as a sum: −.007 + .015 = +.008. Empty if one of them is unknown.
+
+    Where the rounded terms have another sum, it says so.
+    """
+    values = [part.value for part in change.parts if part.value is not None]
+    if change.difference is None or len(values) < len(change.parts):
         return ""
     terms = []
     for value in values:
         term = write_signed(change.measure, value)
-        terms.append(f"{term[0]} {term[1:]}" if terms and term[0] in "+−" else term)
-    return f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
+        terms.append(f"{term[0]} {term[1:]}" if terms else term)
+    text = f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
+    printed = sum(round(value, DIGITS) for value in values) - round(change.difference, DIGITS)
+    is_rounded = change.measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE)
+    return f"{text}, before rounding" if is_rounded and round(printed, DIGITS) else text
 
 
 def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:

@@ -67,7 +67,8 @@ def show(request: StaffRequest) -> TemplateResponse:
 def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
     """The curve of the ten weeks up to this one, and the parts of the change on the week before."""
     span = Span(first=monday - (WEEKS - 1) * WEEK, last=monday + WEEK - dt.timedelta(days=1))
-    trend, markers = load_trend("reward", span), trend_card.mark_lines(since.marks_during(since.stored_reading(), span))
+    trend = trend_card.without_empty_beginning(load_trend("reward", span))
+    markers = trend_card.mark_lines(since.marks_during(since.stored_reading(), span))
     dots = trend_card.make_dots(trend.whole, trend.measure, {})
     return {
         **{

@@ -1,7 +1,7 @@
 """The card of trends: the curve of all sessions, small ones of each group, and the same as rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +18,8 @@ from grading.screens.charts import ChartSize, TrendDot, TrendMarker, ValueScale
 from grading.screens.insight.wording import CAUTIONS, DEFINITIONS, level_writer, scale_around
 
 GROUPS = 8
+# A site that is younger than the span has its empty beginning cut off, down to so many points.
+FEWEST = 3
 # Measures of the reward, which may be provisional.
 PROVISIONAL = ("reward", "final")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -54,6 +56,7 @@ def context(
     trend: Trend, marks: Sequence[TimeMark], narrowing: dict[str, str], query: Callable[..., str]
 ) -> dict[str, Any]:
     """What `_trend.html` shows. `query` gives the query of this page with some fields changed."""
+    trend = without_empty_beginning(trend)
     measure, dots, markers = trend.measure, make_dots(trend.whole, trend.measure, narrowing), mark_lines(marks)
     return {
         "picture": draw(trend, dots, markers, charts.WIDE),
@@ -68,6 +71,18 @@ def context(
         "cells": _cells(trend, query),
         "rest": trend.groups - len(trend.lines),
     }
+
+
+def without_empty_beginning(trend: Trend) -> Trend:
+    """The trend from its first point with a session on, or its last FEWEST points."""
+    points = trend.whole.points
+    first = next((place for place, point in enumerate(points) if point.mean.sessions), 0)
+    first = max(min(first, len(points) - FEWEST), 0)
+
+    def cut(line: TrendLine) -> TrendLine:
+        return replace(line, points=line.points[first:])
+
+    return replace(trend, whole=cut(trend.whole), lines=tuple(map(cut, trend.lines)))
 
 
 def draw(trend: Trend, dots: Sequence[TrendDot], markers: Sequence[TrendMarker], size: ChartSize) -> SafeString:
@@ -100,9 +115,9 @@ def mark_lines(marks: Sequence[TimeMark]) -> list[TrendMarker]:
     ]
 
 
-def sessions_url(span: Span, narrowing: dict[str, str], **more: str) -> str:
+def sessions_url(span: Span, narrowing: dict[str, str]) -> str:
     """The list of the sessions of these days."""
-    query = {**narrowing, "since": span.first.isoformat(), "until": span.last.isoformat(), **more}
+    query = {**narrowing, "since": span.first.isoformat(), "until": span.last.isoformat()}
     return f"{reverse('admin:sessions')}?{urlencode(query)}"
 
 
