@@ -66,7 +66,9 @@ def load_pairs(span: Span, graders: Collection[GraderKey]) -> PairedReadings:
 def make_offer(
     old: GraderKey, new: GraderKey, before: Span, *, read_by_both: int, filters: CellFilter | None = None
 ) -> BridgeOffer:
-    """The offer to have sessions that `old` has read be read by `new`, a random sample of those in `before`."""
+    """The offer to have sessions that `old` has read be read by `new`, a random sample of those in `before`. It has no
+    sessions and no rubric if there are too few of them.
+    """
     needed = max(0, MIN_PAIRS - read_by_both)
     keys: list[int] = []
     if new.source == Source.JUDGE:
@@ -75,7 +77,8 @@ def make_offer(
             rows = rows.filter(verdict__model=old.model, verdict__rubric=old.rubric, verdict__version=old.version)
         keys = sorted(rows.values_list("pk", flat=True))
     # The same sample at each request. Whoever could choose sessions could choose the result.
-    chosen = Random(new.rubric).sample(keys, min(len(keys), round(needed * SPARE)))  # noqa: S311 - not a secret
+    count = min(len(keys), round(needed * SPARE)) if len(keys) >= needed else 0
+    chosen = Random(new.rubric).sample(keys, count)  # noqa: S311 - not a secret
     each = _cost_of_a_verdict(new.model) if chosen else None
     return BridgeOffer(
         old=str(old),

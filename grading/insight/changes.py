@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -14,7 +15,6 @@ from grading.insight.core.day_effects import DayEffects, estimate_day_effects
 from grading.insight.core.decomposition import ChangeInputs, decompose
 from grading.insight.core.means import mean_of
 from grading.insight.core.measures import MEASURES
-from grading.insight.core.period_model import NO_BRIDGE
 from grading.insight.core.results import BridgeOffer, Mean, PeriodChange, Span, TaskChange, TimeMark
 from grading.insight.core.tasks import compare_tasks
 from grading.insight.core.work import group_work
@@ -36,9 +36,7 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
     if before.last >= after.first:
         raise ValueError(f"expected a period that ends before {after.first}; got one until {before.last}")
     whole = Span(first=before.first - HISTORY, last=after.last)
-    history = load_cells(whole, columns=("category", "project", "grader"), measures=(measure,), filters=filters)
-    if measure not in GRADED_MEASURES:
-        history = without_graders(history)
+    history = _load_readings(whole, measure, ("category", "project"), filters)
     old, new = history.during(before), history.during(after)
     means = mean_of(old, measure), mean_of(new, measure)
     if not (means[0].known and means[1].known):
@@ -50,7 +48,6 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
     effects = estimate_effects(history, measure, after)
     inputs = ChangeInputs(table=table, before=before, after=after, measure=measure, scale=scale, effects=effects)
     result = decompose(inputs)
-    unbridged = any(NO_BRIDGE in part.why for part in result.parts)
     bounds = _bound_missing(means) if measure == "reward" else (None, None)
     return PeriodChange(
         measure=MEASURES[measure],
@@ -68,8 +65,19 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
         within_least=result.within_least,
         within_most=result.within_most,
         tasks=_compare_tasks(inputs, filters),
-        bridge=_offer(old, new, inputs, pairs, filters) if unbridged else None,
+        bridge=_offer(result.uncompared, pairs, before, filters) if result.uncompared else None,
     )
+
+
+def _load_readings(
+    span: Span, measure: str, columns: tuple[str, ...], filters: CellFilter | None, *, with_task: bool = False
+) -> CellTable:
+    """Cells by reader, with what people's corrections add to a reward."""
+    measures = [measure, *(["correction"] if measure == "reward" else [])]
+    table = load_cells(span, columns=(*columns, "reader"), measures=measures, filters=filters, with_task=with_task)
+    if measure not in GRADED_MEASURES:
+        return without_graders(table)
+    return replace(table, columns={**table.columns, "grader": table.columns["reader"]})
 
 
 def _is_in(table: CellTable, span: Span) -> np.ndarray:
@@ -79,13 +87,7 @@ def _is_in(table: CellTable, span: Span) -> np.ndarray:
 def without_graders(table: CellTable) -> CellTable:
     """The same table for a measure that no grader gives."""
     column = CellColumn(labels=(GraderKey(),), codes=np.zeros(len(table), dtype=np.int64))
-    return CellTable(
-        days=table.days,
-        columns={**table.columns, "grader": column},
-        sessions=table.sessions,
-        provisional=table.provisional,
-        sums=table.sums,
-    )
+    return replace(table, columns={**table.columns, "grader": column})
 
 
 def rank_graders(table: CellTable, measure: str) -> list[GraderKey]:
@@ -121,25 +123,17 @@ def _bound_missing(means: tuple[Mean, Mean]) -> tuple[float | None, float | None
 def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChange | None:
     """The change on recurring tasks. One query."""
     span = Span(first=inputs.before.first, last=inputs.after.last)
-    table = load_cells(span, columns=("task", "grader"), measures=(inputs.measure,), filters=filters, with_task=True)
-    if inputs.measure not in GRADED_MEASURES:
-        table = without_graders(table)
+    table = _load_readings(span, inputs.measure, ("task",), filters, with_task=True)
     table = table.where(_is_in(table, inputs.before) | _is_in(table, inputs.after))
     return compare_tasks(table, inputs)
 
 
 def _offer(
-    old: CellTable, new: CellTable, inputs: ChangeInputs, pairs: PairedReadings, filters: CellFilter | None
-) -> BridgeOffer | None:
-    """An offer to connect the most frequent grader of the first period with the most frequent one of the second that
-    is not connected with it.
-    """
-    first = rank_graders(old, inputs.measure)[0]
-    others = [grader for grader in rank_graders(new, inputs.measure) if not inputs.scale.connects([first, grader])]
-    if not others:
-        return None
-    read_by_both = max(len(pairs.get((first, others[0]), ())), len(pairs.get((others[0], first), ())))
-    return make_offer(first, others[0], inputs.before, read_by_both=read_by_both, filters=filters)
+    graders: tuple[GraderKey, GraderKey], pairs: PairedReadings, before: Span, filters: CellFilter | None
+) -> BridgeOffer:
+    old, new = graders
+    read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))
+    return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
 
 
 def _incomparable(measure: str, before: Span, after: Span, means: Sequence[Mean]) -> PeriodChange:

@@ -46,6 +46,8 @@ POPULATION = ~Q(outcome__in=[each.value for each in NO_REWARD]) & ~Q(
 )
 # Whether the reward is a grade.
 GRADED = Q(reward_value__isnull=False) & ~Q(reward_source=Source.FLOOR.value)
+# Whether a person graded what a judge had read: how far the two are apart is then known for this very session.
+CORRECTED = Q(reward_source=Source.HUMAN.value, verdict__isnull=False)
 # The expression of each column. Arms are keys, which become the names of their current arms.
 COLUMNS: Mapping[str, Any] = {
     "category": F("category_id"),
@@ -57,6 +59,7 @@ COLUMNS: Mapping[str, Any] = {
     "task": F("task"),
 }
 ARMS = ("category", "harness")
+READERS = ("grader", "reader")
 GRADER = ("reward_source", "verdict__model", "verdict__rubric", "verdict__version")
 FACTS = (
     "minutes",
@@ -83,6 +86,11 @@ VALUES: Mapping[str, Any] = {
     "reward": Case(When(GRADED, then=F("reward_value")), output_field=FloatField()),
     "final": Case(When(GRADED & Q(reward_final=True), then=1.0), When(GRADED, then=0.0), output_field=FloatField()),
     # As a float: the square of a dear session's microdollars would not fit into 64 bits.
+    "correction": Case(
+        When(GRADED & CORRECTED, then=F("reward_value") - F("verdict__value")),
+        When(GRADED, then=0.0),
+        output_field=FloatField(),
+    ),
     "cost": Cast("cost_micro", FloatField()),
     "tokens": Cast("tokens", FloatField()),
     **{name: Cast(f"facts__{name}", FloatField()) for name in FACTS},
@@ -142,11 +150,12 @@ def load_cells(
     filters: CellFilter | None = None,
     with_task: bool = False,
 ) -> CellTable:
-    """The sessions of a span, summed by day, by these of COLUMNS and by grader if "grader" is among them. One query,
-    and one for the names of arms. `with_task`: only sessions that have a task.
+    """The sessions of a span, summed by day, by these of COLUMNS, and by grader or reader. One query, and one for the
+    names of arms. The reader of a session that a person graded is the judge that had read it, if one had. `with_task`:
+    only sessions that have a task.
     """
-    paths = [GRADER if name == "grader" else (f"by_{name}",) for name in columns]
-    keys = {f"by_{name}": COLUMNS[name] for name in columns if name != "grader"}
+    paths = [GRADER if name in READERS else (f"by_{name}",) for name in columns]
+    keys = {f"by_{name}": COLUMNS[name] for name in columns if name not in READERS}
     sessions = sessions_during(span, filters)
     if with_task:
         sessions = sessions.exclude(task="")
@@ -202,7 +211,7 @@ def _as_table(records: list[tuple[Any, ...]], columns: list[str], measures: list
     ordinals = {day: _as_date(day).toordinal() for day in set(fields[0])}
     place, keys = 1, {}
     for name in columns:
-        width = len(GRADER) if name == "grader" else 1
+        width = len(GRADER) if name in READERS else 1
         keys[name] = _as_column(name, fields[place : place + width])
         place += width
     sums = {}
@@ -227,8 +236,9 @@ def _floats(values: Iterable[Any]) -> Any:
 
 
 def _as_column(name: str, fields: Sequence[Sequence[Any]]) -> CellColumn:
-    if name == "grader":
-        return CellColumn.of([grader_of(*values) for values in zip(*fields, strict=True)])
+    if name in READERS:
+        find = reader_of if name == "reader" else grader_of
+        return CellColumn.of([find(*values) for values in zip(*fields, strict=True)])
     if name in ARMS:
         names = name_arms(key for key in set(fields[0]) if key is not None)
         return CellColumn.of([names.get(key, "") for key in fields[0]])
@@ -246,6 +256,12 @@ def grader_of(source: str, model: str | None, rubric: str | None, version: str |
     if source != Source.JUDGE:
         return GraderKey(source="" if source == Source.FLOOR else source)
     return GraderKey(source=source, model=model or "", rubric=rubric or "", version=version or "")
+
+
+def reader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderKey:
+    """The judge that had read what a person graded, if one had; otherwise who gave the reward."""
+    corrected = source == Source.HUMAN and model is not None
+    return grader_of(Source.JUDGE if corrected else source, model, rubric, version)
 
 
 def list_choices(span: Span) -> dict[str, list[str]]:

@@ -20,10 +20,10 @@ from itertools import combinations
 import numpy as np
 
 from grading.insight.core.bridge import GraderScale
-from grading.insight.core.cells import CellTable, Floats, group_sums
+from grading.insight.core.cells import CellTable, Floats, GraderKey, group_sums
 from grading.insight.core.day_effects import DayEffects
 from grading.insight.core.means import Z90, mean_of
-from grading.insight.core.period_model import PeriodModel, find_joint, model_periods
+from grading.insight.core.period_model import NO_BRIDGE, PeriodModel, find_joint, find_uncompared, model_periods
 from grading.insight.core.results import CategoryChange, ChangePart, PartName, Span
 
 FACTORS = (PartName.MIX, PartName.WITHIN, PartName.GRADERS, PartName.MISSING)
@@ -35,7 +35,9 @@ Groups = Sequence[tuple[PartName, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeInputs:
-    """What a difference is computed from. `table` has the rows of both periods alone, each with at least one value."""
+    """What a difference is computed from. `table` has the rows of both periods alone, each with at least one value. Its
+    column "grader" has the readers, and its measure "correction", if there is one, what people's grades add to them.
+    """
 
     table: CellTable
     before: Span
@@ -56,6 +58,8 @@ class ChangeParts:
     high: float
     within_least: float
     within_most: float
+    # The graders, old and new, that a bridge would have to compare.
+    uncompared: tuple[GraderKey, GraderKey] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ def decompose(inputs: ChangeInputs) -> ChangeParts:
         high=difference + half,
         within_least=least,
         within_most=most,
+        uncompared=find_uncompared(model, inputs.scale) if any(NO_BRIDGE in part.why for part in parts) else None,
     )
 
 
@@ -146,8 +151,11 @@ def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficien
     Levels are taken from the mean of all, so that a cell's contribution to the mix does not depend on where the measure
     has its zero. The sum over all cells is the same, as the coefficients of each part add up to 0.
     """
-    scales = model.at_source(model.grader_share @ scale.offsets) if has_scale else np.zeros_like(model.mean)
-    levels = model.at_source(model.mean) - scales
+    levels, scales = model.at_source(model.mean + model.correction), np.zeros_like(model.mean)
+    if has_scale:
+        offsets = model.at_source(model.grader_share @ scale.offsets)
+        scales = offsets + model.at_source(model.correction)
+        levels = levels - scales
     centre = float((model.count * model.mean).sum() / model.count.sum())
     by_level = (coefficients.on_level * (levels - centre)).sum(axis=1)
     return np.asarray(by_level + (coefficients.on_scale * scales).sum(axis=1), dtype=np.float64)

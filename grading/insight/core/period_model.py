@@ -10,6 +10,7 @@ from grading.insight.core.bridge import GraderScale
 from grading.insight.core.cells import CellTable, Floats, GraderKey, group_sums
 from grading.insight.core.results import PartName, Span
 from grading.insight.core.work import WorkCells, group_work
+from grading.vocabulary import Source
 
 # Mix and within are told apart only if at least this share of either period is work that the other has too, and as
 # much has a category or a project at all.
@@ -31,6 +32,7 @@ MANY_MISSING = "many sessions have no grade"
 class PeriodModel:
     """Two periods by cell of like work. Arrays have a row for each period and a column for each cell.
 
+    `mean` is that of the readings, and `correction` how much people's corrections of them add on average.
     `source[p, k]`: the period whose level stands for that of period p, which is the other one where p has no value.
     `grader_share[p, k, g]`: the share of grader g in the values of a cell.
     """
@@ -39,6 +41,7 @@ class PeriodModel:
     sessions: Floats
     count: Floats
     mean: Floats
+    correction: Floats
     source: NDArray[np.int64]
     grader_share: Floats
     share: Floats
@@ -80,8 +83,10 @@ def _model(
     def by_cell(values: Floats) -> Floats:
         return np.array([group_sums(work.codes, values * side, size) for side in (1 - is_after, is_after)])
 
-    sessions, count, total = by_cell(table.sessions), by_cell(sums.count), by_cell(sums.total)
+    corrected = table.sums["correction"].total if "correction" in table.sums else np.zeros(len(table))
+    sessions, count, total = by_cell(table.sessions), by_cell(sums.count), by_cell(sums.total - corrected)
     mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    correction = np.divide(by_cell(corrected), count, out=np.zeros_like(total), where=count > 0)
     own = np.array([[0], [1]]) * np.ones(size)
     source = np.where(count > 0, own, 1 - own).astype(int)
     is_grader = np.array([_is_grader(table, grader) for grader in graders], dtype=np.float64)
@@ -96,6 +101,7 @@ def _model(
         sessions=sessions,
         count=count,
         mean=mean,
+        correction=correction,
         source=source,
         grader_share=np.divide(
             grader_count, count[:, :, None], out=np.zeros_like(grader_count), where=count[:, :, None] > 0
@@ -128,10 +134,31 @@ def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[P
     return joint, unconnected
 
 
-def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
-    """Which share of the values of like work went from graders of one component to those of another, which nothing
-    compares. Kinds of work with rubrics of their own don't count, as long as each keeps its rubric.
+def moves_between_graders(model: PeriodModel) -> Floats:
+    """For each grader, which share of the values of like work went to it, below 0 if they went to others.
+
+    Kinds of work with rubrics of their own don't count, as long as each keeps its rubric.
     """
     weights = (model.weights(0, 0) + model.weights(1, 1)) / 2 * (model.count > 0).all(axis=0)
-    change = weights @ (model.grader_share[1] - model.grader_share[0])
-    return float(np.abs(np.bincount(scale.components, weights=change)).sum() / 2)
+    return np.asarray(weights @ (model.grader_share[1] - model.grader_share[0]), dtype=np.float64)
+
+
+def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
+    """Which share of the values of like work went from graders of one component to those of another, which nothing
+    compares.
+    """
+    return float(np.abs(np.bincount(scale.components, weights=moves_between_graders(model))).sum() / 2)
+
+
+def find_uncompared(model: PeriodModel, scale: GraderScale) -> tuple[GraderKey, GraderKey] | None:
+    """The judge that most values of like work went to, and the grader that most of them came from, of those that
+    nothing compares.
+    """
+    moves = moves_between_graders(model)
+    order = np.argsort(moves)
+    for new in reversed(order):
+        for old in order:
+            is_judge = scale.graders[new].source == Source.JUDGE
+            if is_judge and moves[old] < 0 < moves[new] and scale.components[old] != scale.components[new]:
+                return scale.graders[old], scale.graders[new]
+    return None

@@ -33,7 +33,8 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
         return None
     numbers = {"tasks": int(recurs.sum()), "sessions": round(old + new)}
     offsets = np.array([inputs.scale.offset_of(label) for label in labels])
-    total = sums.total - offsets[table.columns["grader"].codes] * sums.count
+    corrected = table.sums["correction"].total if "correction" in table.sums else 0.0
+    total = sums.total - corrected - offsets[table.columns["grader"].codes] * sums.count
     before, after = (group_sums(tasks.codes, total * side, size)[recurs] for side in (1 - is_after, is_after))
     n0, n1 = sides[0][recurs], sides[1][recurs]
     # The weight that gives the least variance of the mean difference.
