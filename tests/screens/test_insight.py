@@ -111,7 +111,7 @@ def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
         ("?before_first=2026-03-10", "Two periods have four days"),
         (
             "?before_first=2026-03-20&before_last=2026-03-24&after_first=2026-03-22&after_last=2026-03-25",
-            "the second begins after the first has ended",
+            "the second of which begins after the first has ended",
         ),
         ("?before_first=soon&after_last=0000-00-00", "Enter a valid date."),
         ("?category=eve&agent=%00", "Select a valid choice."),

@@ -1,6 +1,6 @@
 """A new version of the harness arrives on 12 November: the same work gets worse, and there is more of the easy work.
 
-Before, half of the sessions are code at .70 and half are news at .40: a mean of .55. Since then, three quarters are code
+Before, half of the sessions are code at .70 and half news at .40: a mean of .55. Since then, three quarters are code
 at .62 and a quarter is news at .32: a mean of .545. By Shapley, the mix added .25 · (.30 + .30) / 2 = .075, and the
 results on like work took .08 away.
 """

@@ -124,8 +124,11 @@ def _pictures(change: PeriodChange) -> dict[str, Any]:
     sums = list(accumulate((part.value or 0.0 for part in change.parts), initial=before))
     scale = scale_around(measure, [*sums, after])
     sizes = {"picture": charts.STEPS_WIDE, "letter": charts.STEPS_LETTER, "narrow": charts.STEPS_PHONE}
-    writers = {"write_level": level_writer(measure, scale), "write_value": partial(write_value, measure)}
-    return {name: charts.waterfall(before, after, steps, scale, size=size, **writers) for name, size in sizes.items()}
+    write_level, write = level_writer(measure, scale), partial(write_value, measure)
+    return {
+        name: charts.waterfall(before, after, steps, scale, size=size, write_level=write_level, write_value=write)
+        for name, size in sizes.items()
+    }
 
 
 def _period(span: Span, mean: Mean, measure: Measure, narrowing: dict[str, str]) -> PeriodTile:
@@ -163,7 +166,7 @@ def _sum(change: PeriodChange) -> str:
     values = [part.value for part in change.parts if part.value is not None]
     if change.difference is None or len(values) < len(change.parts):
         return ""
-    terms = []
+    terms: list[str] = []
     for value in values:
         term = write_signed(change.measure, value)
         terms.append(f"{term[0]} {term[1:]}" if terms else term)

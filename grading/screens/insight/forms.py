@@ -96,12 +96,12 @@ class InsightForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         chosen = super().clean() or self.cleaned_data
-        days = [chosen.get(name) for name in PERIODS]
-        if any(days) and not all(days):
+        days = [chosen[name] for name in PERIODS if chosen.get(name)]
+        if days and len(days) < len(PERIODS):
             self.add_error("before_first", "Two periods have four days: the first and the last of each.")
-        elif all(days) and not days[0] <= days[1] < days[2] <= days[3]:
+        elif days and not days[0] <= days[1] < days[2] <= days[3]:
             self.add_error(
-                "before_first", "Expected two periods, of which the second begins after the first has ended."
+                "before_first", "Expected two periods, the second of which begins after the first has ended."
             )
         return chosen
 
@@ -132,10 +132,9 @@ class InsightForm(forms.Form):
         """The two periods to compare: those that were chosen, otherwise the last two whole weeks, also for a mark of
         today.
         """
-        days = [self.cleaned_data.get(name) for name in PERIODS]
-        if all(days) and not self.errors:
-            first, last, after_first, after_last = days
-            return Span(first=first, last=last), Span(first=after_first, last=after_last)
+        days = [self.cleaned_data[name] for name in PERIODS if self.cleaned_data.get(name)]
+        if len(days) == len(PERIODS) and not self.errors:
+            return Span(first=days[0], last=days[1]), Span(first=days[2], last=days[3])
         mark = self.chosen_mark(marks)
         around = None if mark is None else changes.spans_around(mark, self.now)
         return around or changes.last_two_weeks(self.now)
