@@ -63,7 +63,7 @@ ADDRESSES = {
     "policy, previewed": "/bandits/category/policy/?{policy}&preview=yes",
     "quota": "/quota/",
     "insight": "/insight/",
-    "insight, half a year by day": "/insight/?weeks=26&step=day&split=version",
+    "insight, by day and version": "/insight/?step=day&split=version",
     "insight, a vital of half a year": "/insight/?weeks=26&measure=failed_share",
     "letter": "/insight/letter/",
     "spending": "/costs/?days=90",

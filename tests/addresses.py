@@ -200,9 +200,9 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER,
         queries=(
             "",
-            "?measure=failed_share&step=day&split=version&weeks=26&agent=bob",
+            "?measure=failed_share&step=day&split=version&agent=bob",
             "?measure=never&category=eve&before_first=2026-01-01",
-            "?measure=sessions&split=none&mark=never&weeks=26",
+            "?measure=sessions&split=none&mark=never&weeks=26&step=day",
             "?before_first=2026-03-16&before_last=2026-03-22&after_first=2026-03-23&after_last=2026-03-31",
         ),
     ),

@@ -108,6 +108,7 @@ def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
     [
         ("?measure=beauty", "Measure: Select a valid choice."),
         ("?weeks=52", "Time: Select a valid choice."),
+        ("?weeks=26&step=day", "Days are shown for 10 weeks at most."),
         ("?before_first=2026-03-10", "Two periods have four days"),
         (
             "?before_first=2026-03-20&before_last=2026-03-24&after_first=2026-03-22&after_last=2026-03-25",

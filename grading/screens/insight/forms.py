@@ -15,6 +15,7 @@ from grading.insight.loading import CellFilter
 from grading.models import Agent
 
 SPANS = [("4", "4 weeks"), ("10", "10 weeks"), ("26", "half a year")]
+# By default, and the most that is shown by day: more points can't be read, and take the database too long.
 WEEKS = 10
 SPLITS = {
     TrendSplit.CATEGORY: "by category",
@@ -96,6 +97,8 @@ class InsightForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         chosen = super().clean() or self.cleaned_data
+        if chosen.get("step") == TrendStep.DAY and self.span.days > 7 * WEEKS:
+            self.add_error("step", f"Days are shown for {WEEKS} weeks at most.")
         days = [chosen[name] for name in PERIODS if chosen.get(name)]
         if days and len(days) < len(PERIODS):
             self.add_error("before_first", "Two periods have four days: the first and the last of each.")
