@@ -11,8 +11,8 @@ looked for, in the database and over HTTP at both web hosts.
 corrections that are not the reward there. `doubled`: sessions with two verdicts or two rewards in one bandit. `p95_ms`:
 of pages that came, faults included; `calm_p95_ms`: of those while nothing was wrong. `scaling_2` and `scaling_4`:
 verdicts a second with two and four workers, as a multiple of one worker's, divided by their number, if the judge
-answers after one second in the mean; `slow_…`: after two. `cpu_s_per_verdict`: with four workers, of all programs of the
-site and what they share. `free_share`: the share of the machine's processor time that nobody used meanwhile.
+answers after one second in the mean; `slow_…`: after two. `cpu_s_per_verdict`: with four workers, of all programs of
+the site and what they share. `free_share`: of the machine's processor time, what nobody used meanwhile.
 
     python benchmarks/hosts.py [--quick | --smoke]
 """
