@@ -66,6 +66,7 @@ SIZES = {
 }
 WARM_UP = 2  # verdicts of each of a worker's threads before verdicts are counted
 SPARE_SECONDS = 8  # for which there are sessions beyond those that are judged in the time that counts
+PATIENCE_SECONDS = 600.0  # for a start; a machine that others use may need it
 READERS = 4  # requests at a time to one web host in the end
 MIGRATION = """
 from django.db import migrations
@@ -97,6 +98,7 @@ def main() -> None:
         figures = count(cluster)
         figures["upgraded_without_loss"] = is_upgraded and not figures["lost"] and not figures["doubled"]
         figures |= time_pages(cluster)
+        print(f"So far: {json.dumps(figures)}", flush=True)
         figures |= scaling(cluster, shared)
         for problem in cluster.record.problems[:10]:
             print(problem)
@@ -135,7 +137,7 @@ def live_through(cluster: Cluster, shared: Shared) -> bool:
             cluster.begin_phase(name)
             fault()
             cluster.wait_until_up()
-            wait_for(lambda before=before: len(cluster.record.receipts) > before, 120, "uploads go on")  # type: ignore[misc]
+            wait_for(lambda before=before: len(cluster.record.receipts) > before, PATIENCE_SECONDS, "uploads go on")  # type: ignore[misc]
         stay_calm(cluster)
     cluster.over.set()
     for thread in threads:
@@ -205,7 +207,7 @@ def upgrade(cluster: Cluster) -> None:
         host.tree = tree
         host.start(cluster.environment)
         if host.role == "web":
-            wait_for(partial(answers, host.web), 120, f"{host.name} answers after its upgrade")
+            wait_for(partial(answers, host.web), PATIENCE_SECONDS, f"{host.name} answers after its upgrade")
 
 
 # Counting
@@ -322,10 +324,10 @@ def measure_rate(
     hosts = [Host(name, "worker", cluster.folder / name, 1, tree) for name in names_of_workers(workers)]
     for host in hosts:
         host.start(cluster.environment)
-    wait_for(partial(are_running, CONCURRENCY * workers), 120, "all workers work")
+    wait_for(partial(are_running, CONCURRENCY * workers), PATIENCE_SECONDS, "all workers work")
     verdicts = Grade.objects.chain().verdicts()
     enough = verdicts.count() + WARM_UP * CONCURRENCY * workers  # a worker's first verdicts load code
-    wait_for(lambda: verdicts.count() >= enough, 120, "all workers have loaded their code")
+    wait_for(lambda: verdicts.count() >= enough, PATIENCE_SECONDS, "all workers have loaded their code")
     programs = {"workers": processes(hosts), "other hosts": processes(cluster.hosts.values())}
     programs |= {name: [pid] for name, pid in shared.pids.items()}
     used_before = {name: processor_seconds(pids) for name, pids in programs.items()}

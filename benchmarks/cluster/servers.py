@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -162,15 +163,10 @@ def create_bucket(settings: dict[str, str]) -> None:
 def processor_seconds(pids: Iterable[int]) -> float:
     """What these processes and their descendants have used so far, those that ended included."""
     total = 0
-    pids = list(pids)
-    for pid in pids:
-        try:
+    for pid in [descendant for root in pids for descendant in scratch.process_tree(root)]:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, and its parent has its time
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            tasks = list(Path(f"/proc/{pid}/task").iterdir())
-            pids += [int(child) for task in tasks for child in (task / "children").read_text().split()]
-        except OSError:  # it has ended meanwhile, and its parent has its time
-            continue
-        total += sum(map(int, fields[11:15]))  # user and system time of itself, and of children that ended
+            total += sum(map(int, fields[11:15]))  # user and system time of itself, and of children that ended
     return total / TICKS
 
 

@@ -150,7 +150,7 @@ class Cluster:
         for host in self.hosts.values():
             host.end()
 
-    def wait_until_up(self, seconds: float = 120) -> None:
+    def wait_until_up(self, seconds: float = 300) -> None:
         wait_for(lambda: all(answers(host.web) for host in self.web_hosts), seconds, "both web hosts answer")
 
     # Agents and reviewers, each in a thread
