@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from grading.formats.claude_code import ClaudeCode
-from grading.formats.codex import Codex
-from grading.formats.gptme import Gptme
+from grading.formats.claude_code.parser import ClaudeCode
+from grading.formats.codex.parser import Codex
+from grading.formats.gptme.parser import Gptme
 from grading.formats.reader import Parser
 
 PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.formats import EmptyTranscript, UnknownFormat, detect, read
-from grading.formats.claude_code import METADATA as CLAUDE_METADATA
-from grading.formats.claude_code import ClaudeCode
-from grading.formats.codex import Codex
+from grading.formats.claude_code.parser import METADATA as CLAUDE_METADATA
+from grading.formats.claude_code.parser import ClaudeCode
+from grading.formats.codex.parser import Codex
 from grading.formats.events import Background, Event
-from grading.formats.gptme import Gptme
+from grading.formats.gptme.parser import Gptme
 from grading.formats.lines import LineTally
 from grading.formats.reader import Parser
 from grading.formats.values import word_set

@@ -7,7 +7,7 @@ import pytest
 from bandit.models import Arm
 from grading import formats
 from grading.agent.submit_session import HOOKED, KEPT_IN
-from grading.formats.gptme import Gptme
+from grading.formats.gptme.parser import Gptme
 from grading.vocabulary import Source, Status
 from tests.casts import logs
 

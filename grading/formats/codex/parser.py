@@ -11,9 +11,9 @@ from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from grading.formats import codex_tools
-from grading.formats.codex_calls import Calls
-from grading.formats.codex_exec import ITEM_EVENTS, ExecItems
+from grading.formats.codex import tools
+from grading.formats.codex.calls import Calls
+from grading.formats.codex.exec_items import ITEM_EVENTS, ExecItems
 from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
@@ -286,7 +286,7 @@ class Codex(Parser):
             return [self.build_usage(added, model=self._current_model, at=at)]
         if kind in ("error", "stream_error"):
             message = text(event.get("message"))
-            cause = codex_tools.to_json(event.get("codex_error_info"))
+            cause = tools.to_json(event.get("codex_error_info"))
             return [
                 ApiError(number=self.next_number(), at=at, reason=failure_reason(f"{cause} {message}"), text=message)
             ]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from grading.formats import codex_tools
+from grading.formats.codex import tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
@@ -77,15 +77,15 @@ class ExecItems:
 def _read_call(item: Record, kind: str) -> tuple[ToolCall, str]:
     """(call, output text) of a completed item."""
     if kind == "command_execution":
-        call = codex_tools.read_call("shell", {"command": text(item.get("command"))})
+        call = tools.read_call("shell", {"command": text(item.get("command"))})
         return call, text(item.get("aggregated_output"))
     if kind == "file_change":
         changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
         paths = [text(change.get("path")) for change in changes]
         arguments = {"changes": changes, "paths": paths}
-        return codex_tools.make_call("apply_patch", "edit", arguments=arguments, path=paths[0] if paths else ""), ""
+        return tools.make_call("apply_patch", "edit", arguments=arguments, path=paths[0] if paths else ""), ""
     name = text(item.get("tool")) or kind
     if kind == "mcp_tool_call" and (server := text(item.get("server"))):
         name = f"mcp__{server}__{name}"
-    call = codex_tools.read_call(name, mapping(item.get("arguments")) or {"query": text(item.get("query"))})
+    call = tools.read_call(name, mapping(item.get("arguments")) or {"query": text(item.get("query"))})
     return call, content_text(mapping(item.get("result")).get("content"))

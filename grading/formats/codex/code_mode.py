@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from grading.formats import codex_tools
-from grading.formats.events import Clarity, ToolCall, ToolResult
-from grading.formats.js_script import read_script
-from grading.formats.js_values import (
+from grading.formats.codex import tools
+from grading.formats.codex.js_script import read_script
+from grading.formats.codex.js_values import (
     Joined,
     Json,
     Result,
@@ -22,6 +21,7 @@ from grading.formats.js_values import (
     calls_in,
     is_plain,
 )
+from grading.formats.events import Clarity, ToolCall, ToolResult
 from grading.formats.lines import json_or_none
 from grading.formats.values import content_text, exit_code_or_none, items, mapping, text
 
@@ -59,11 +59,11 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
         script = read_script(source, step_budget)
     except UnreadableScriptError:
         kind = "shell" if SHELL_TOOL.search(source) else "other"
-        call = codex_tools.make_call("exec", kind, arguments={"input": source}, clarity=Clarity.UNREADABLE)
+        call = tools.make_call("exec", kind, arguments={"input": source}, clarity=Clarity.UNREADABLE)
         return ScriptCalls(calls=(call,))
     calls = tuple(map(_read_call, script.calls))
     if not calls:
-        return ScriptCalls(calls=(codex_tools.make_call("exec", "other", arguments={"input": source}),))
+        return ScriptCalls(calls=(tools.make_call("exec", "other", arguments={"input": source}),))
     printed = None if script.items is None else tuple(script.items)
     # An item of one call, or JSON with a field per call, can be split again when its output comes.
     is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
@@ -89,7 +89,7 @@ def _joint_call(source: str, calls: Sequence[ToolCall]) -> ToolCall:
         kind = "edit"
     else:
         kind = kinds.pop() if len(kinds) == 1 else "other"
-    return codex_tools.make_call(
+    return tools.make_call(
         "exec",
         kind,
         arguments=arguments,
@@ -104,10 +104,10 @@ def _read_call(script_call: ScriptCall) -> ToolCall:
     name, argument = script_call.name, script_call.argument
     if isinstance(argument, dict):
         literals = {key: value for key, value in argument.items() if is_plain(value)}
-        return codex_tools.read_call(name, literals)
+        return tools.read_call(name, literals)
     if argument is None or isinstance(argument, str):
-        return codex_tools.read_call(name, argument or {})
-    return codex_tools.make_call(name, codex_tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
+        return tools.read_call(name, argument or {})
+    return tools.make_call(name, tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class _CallOutput:
         if self.exit_code is None and exit_code_or_none(result.get("session_id")) is not None:
             # The process still runs: say so in the words of Codex's own output, by which it is recognised later.
             output = f"Process running with session ID {result['session_id']}\nOutput:\n{output}"
-        self.texts.append(output or codex_tools.to_json(dict(result)))
+        self.texts.append(output or tools.to_json(dict(result)))
 
     def add_exit_code(self, value: Any) -> None:
         """Adds a printed `exit_code` field. Text that isn't a number, such as "undefined", is kept as output."""
@@ -162,7 +162,7 @@ def split_outputs(script: ScriptCalls, value: object) -> list[ToolResult]:
     for output in call_outputs:
         failed = output.failed if output.exit_code is None else output.exit_code != 0
         joined_text = "\n".join(filter(None, output.texts))
-        results.append(codex_tools.make_result(joined_text, failed=failed, exit_code=output.exit_code))
+        results.append(tools.make_result(joined_text, failed=failed, exit_code=output.exit_code))
     return results
 
 
@@ -191,7 +191,7 @@ def _assign_item(call_outputs: list[_CallOutput], shape: Any, printed: str) -> N
         elif path == ("exit_code",):
             call_outputs[call].add_exit_code(value)
         else:
-            call_outputs[call].texts.append(value if isinstance(value, str) else codex_tools.to_json(value))
+            call_outputs[call].texts.append(value if isinstance(value, str) else tools.to_json(value))
     if matches:
         return
     sources = calls_in(shape)
@@ -284,5 +284,5 @@ def merge_results(results: list[ToolResult]) -> ToolResult:
     """The result of a `wait`: the texts of all calls joined; an outcome only if the script made a single call."""
     joined_text = "\n".join(result.text for result in results if result.text)
     if len(results) > 1:
-        return codex_tools.make_result(joined_text, failed=None, exit_code=None)
+        return tools.make_result(joined_text, failed=None, exit_code=None)
     return replace(results[0], text=joined_text)

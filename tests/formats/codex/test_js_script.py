@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from grading.formats.js_script import read_script
-from grading.formats.js_values import Joined, Json, Result, StepBudget, Unknown, UnreadableScriptError
+from grading.formats.codex.js_script import read_script
+from grading.formats.codex.js_values import Joined, Json, Result, StepBudget, Unknown, UnreadableScriptError
 
 pytestmark = pytest.mark.pure
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from grading.formats import gptme_calls
 from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
+from grading.formats.gptme import calls as call_syntax
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
 from grading.formats.scaffold import split_by_role
@@ -125,17 +125,17 @@ class Gptme(Parser):
         self._open_calls.clear()
         self._kinds.clear()
         self._last_call = ""
-        thinking_text, answer = gptme_calls.split_thinking(content)
-        calls = gptme_calls.find_calls(answer)
-        visible_text = gptme_calls.remove_calls(answer, calls)
+        thinking_text, answer = call_syntax.split_thinking(content)
+        calls = call_syntax.find_calls(answer)
+        visible_text = call_syntax.remove_calls(answer, calls)
         self._visible_text = visible_text
-        self._may_have_called = gptme_calls.may_have_calls(visible_text)
+        self._may_have_called = call_syntax.may_have_calls(visible_text)
         for message, thinking in ((thinking_text, True), (visible_text, False)):
             if message.strip():
                 yield Message(number=self.next_number(), at=at, role=Role.ASSISTANT, text=message, thinking=thinking)
         for call in calls:
             yield self._call(call, at)
-        for _ in range(gptme_calls.count_unreadable_calls(visible_text)):
+        for _ in range(call_syntax.count_unreadable_calls(visible_text)):
             yield self._unreadable_call(at)
         metadata = mapping(record.get("metadata"))
         model = text(metadata.get("model"))
@@ -146,7 +146,7 @@ class Gptme(Parser):
         if not tokens.is_empty or cost is not None:
             yield self.build_usage(tokens, model=model, at=at, cost=cost)
 
-    def _call(self, call: gptme_calls.GptmeCall, at: datetime | None) -> ToolCall:
+    def _call(self, call: call_syntax.GptmeCall, at: datetime | None) -> ToolCall:
         number = self.next_number()
         self._last_call = call.call_id or f"gptme-{number}"
         self._open_calls.append(self._last_call)
@@ -196,7 +196,7 @@ class Gptme(Parser):
             return
         if self._is_assistant_last and not (call_id or self._open_calls or self._last_call):
             # The output shows that the message had a call: by the rules of 2024, or else in a syntax we don't support.
-            plain_calls = gptme_calls.find_plain_calls(self._visible_text)
+            plain_calls = call_syntax.find_plain_calls(self._visible_text)
             yield from [self._call(call, at) for call in plain_calls] or [self._unreadable_call(at)]
         # An output belongs to the call with its id, else to the next open call, else to the last call, else to none.
         if call_id is not None:

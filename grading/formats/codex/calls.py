@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from grading.formats import codex_script, codex_tools
-from grading.formats.codex_script import ScriptCalls
+from grading.formats.codex import code_mode, tools
+from grading.formats.codex.code_mode import ScriptCalls
+from grading.formats.codex.js_values import StepBudget
 from grading.formats.events import ToolCall, ToolResult
-from grading.formats.js_values import StepBudget
 from grading.formats.reader import Parser, Record
 from grading.formats.values import exit_code_or_none, mapping, text
 
@@ -66,12 +66,12 @@ class Calls:
         call_id = text(item.get("call_id")) or text(item.get("id"))
         arguments = item.get("arguments", item.get("input", item.get("action")))
         if kind == "custom_tool_call" and name == "exec":
-            script = codex_script.read_calls(text(arguments), self._step_budget)
+            script = code_mode.read_calls(text(arguments), self._step_budget)
             _remember(self._scripts, call_id, script)
             for index, call in enumerate(script.calls):
                 yield self._number(call, _script_call_id(call_id, index, script), at)
             return
-        call = codex_tools.read_call(name, arguments)
+        call = tools.read_call(name, arguments)
         if name == "wait" and (running := self._running_scripts.pop(text(call.arguments.get("cell_id")), None)):
             _remember(self._scripts, call_id, running)
         yield self._number(call, call_id, at)
@@ -84,16 +84,16 @@ class Calls:
         call_id, value = text(item.get("call_id")), item.get("output", item.get("tools"))
         script = self._scripts.pop(call_id, None)
         if script is None:
-            result = codex_tools.read_output(value)
+            result = tools.read_output(value)
             if call_end := self._call_ends.pop(call_id, None):
                 result = _with_outcome(result, call_end)
             yield self._number(result, call_id, at)
             return
-        results = codex_script.split_outputs(script, value)
-        if cell := codex_script.running_cell(value):
+        results = code_mode.split_outputs(script, value)
+        if cell := code_mode.running_cell(value):
             _remember(self._running_scripts, cell, script)
         if item.get("type") == "function_call_output":  # the output of `wait`
-            yield self._number(codex_script.merge_results(results), call_id, at)
+            yield self._number(code_mode.merge_results(results), call_id, at)
             return
         for index, (call, result) in enumerate(zip(script.calls, results, strict=True)):
             call_end = None
@@ -139,7 +139,7 @@ def _read_call_end(event: Record, kind: str) -> CallEnd:
     """The end of a call from an event of a `kind` in END_EVENTS; `failed` is None if the event doesn't tell."""
     if kind == "exec_command_end":
         exit_code = exit_code_or_none(event.get("exit_code"))
-        command = codex_tools.command_of({"command": event.get("command")})
+        command = tools.command_of({"command": event.get("command")})
         failed = None if exit_code is None else exit_code != 0
         return CallEnd(kind="shell", failed=failed, exit_code=exit_code, command_or_tool=command)
     if kind == "patch_apply_end":

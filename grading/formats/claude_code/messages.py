@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from grading.formats import claude_tools
+from grading.formats.claude_code import tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
@@ -86,11 +86,11 @@ class Messages:
                 sidechain=side,
                 call_id=text(block.get("id")),
                 name=name,
-                kind=claude_tools.kind(name),
+                kind=tools.kind(name),
                 arguments=arguments,
-                command=claude_tools.command(name, arguments),
-                path=claude_tools.path(arguments),
-                clarity=claude_tools.clarity(name, block.get("input")),
+                command=tools.command(name, arguments),
+                path=tools.path(arguments),
+                clarity=tools.clarity(name, block.get("input")),
             )
         elif kind.endswith("_tool_result"):
             yield self._result(block, content_text(block.get("content")), at, side=side)
@@ -109,7 +109,7 @@ class Messages:
         for block in blocks:
             kind = text(block.get("type"))
             if kind == "tool_result":
-                output, reminder = split_trailing_reminders(claude_tools.output(block, structured))
+                output, reminder = split_trailing_reminders(tools.output(block, structured))
                 yield self._result(block, output, at, side=side)
                 yield from self.text_messages(reminder, at, side=side, injected=True)
             elif kind == "text":
@@ -156,7 +156,7 @@ class Messages:
             call_id=text(block.get("tool_use_id")),
             text=output,
             failed=failed,
-            exit_code=claude_tools.exit_code(output) if failed else None,
+            exit_code=tools.exit_code(output) if failed else None,
         )
 
     def _usage_event(self, response: Response) -> Event:

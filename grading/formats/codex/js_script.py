@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tree_sitter import Node
 
-from grading.formats.js_syntax import SyntaxTree, parse, read_number
-from grading.formats.js_values import (
+from grading.formats.codex.js_syntax import SyntaxTree, parse, read_number
+from grading.formats.codex.js_values import (
     TEXT_PER_STEP,
     Function,
     Global,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from grading.formats.claude_messages import Messages
+from grading.formats.claude_code.messages import Messages
 from grading.formats.events import ApiError, Boundary, Event, PullRequestLink, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems, RecentKeys

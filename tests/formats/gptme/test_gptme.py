@@ -6,8 +6,8 @@ import pytest
 
 from grading.formats import read
 from grading.formats.events import Clarity, Message, Role, ToolCall, ToolResult, Usage
-from grading.formats.gptme import read_outcome
-from grading.formats.gptme_calls import find_calls
+from grading.formats.gptme.calls import find_calls
+from grading.formats.gptme.parser import read_outcome
 from grading.signals.extract import extract
 from tests.formats.logs import FIXTURES, GPTME_PROMPT, gptme, jsonl, only, parse
 

@@ -7,7 +7,7 @@ from typing import Final
 import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
-from grading.formats.js_values import StepBudget, UnreadableScriptError, UnsupportedScriptError
+from grading.formats.codex.js_values import StepBudget, UnreadableScriptError, UnsupportedScriptError
 
 JAVASCRIPT: Final = Language(tree_sitter_javascript.language())
 MAX_SOURCE: Final = 400_000
