@@ -12,17 +12,23 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b, sha256
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar, Final
 
+from grading.formats.documents import read_document
 from grading.formats.events import (
     Background,
     Event,
     Interruption,
     LoadedInstructions,
+    Message,
     ParseReport,
+    Role,
     Setting,
+    ToolCall,
+    ToolResult,
     TranscriptHeader,
     Usage,
 )
@@ -38,12 +44,48 @@ SURE, LIKELY, NO = 1.0, 0.6, 0.0  # scores of a record in detection
 Record = Mapping[str, Any]
 
 
-class Parser(ABC):
-    """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
+class Form(StrEnum):
+    """The outer form of a log: JSON lines, one JSON document, a zip archive, or plain text."""
+
+    LINES = "lines"
+    DOCUMENT = "document"
+    ARCHIVE = "archive"
+    TEXT = "text"
+
+
+class Recogniser(ABC):
+    """Tells a harness's logs from others by their beginning."""
 
     format: ClassVar[str]
     title: ClassVar[str]
     """The harness's name for people."""
+
+    @staticmethod
+    def score(record: Record) -> float:
+        """How certain it is that this harness wrote the JSON line, from it alone: SURE, LIKELY or NO."""
+        del record
+        return NO
+
+    @staticmethod
+    def score_document(document: Any) -> float:
+        """The same for a JSON document, from as much of it as is in the file's first bytes: an object or a list."""
+        del document
+        return NO
+
+    @staticmethod
+    def score_bytes(head: bytes) -> tuple[float, Form]:
+        """The same for a file that is no JSON, with its form."""
+        del head
+        return NO, Form.TEXT
+
+
+class Parser(Recogniser):
+    """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
+
+    forms: ClassVar[frozenset[Form]] = frozenset({Form.LINES})
+    """The forms that the harness's logs have."""
+    paths: ClassVar[frozenset[str]] = frozenset()
+    """Of a JSON document, the values that are fed as records {"path", "value"} (`documents.read_document`)."""
     has_common_digests: ClassVar[bool] = False
     """Whether unrelated sessions may have records with the same digest, because the digest excludes the time."""
 
@@ -59,10 +101,14 @@ class Parser(ABC):
         self.record_id = ""
         """The shared identity of the record being fed."""
 
-    @staticmethod
-    @abstractmethod
-    def score(record: Record) -> float:
-        """How certain it is that this harness wrote the record, from it alone: SURE, LIKELY or NO."""
+    @classmethod
+    def read_records(
+        cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(source text, record) of each record of a log. Lines with the same source text are repeats."""
+        if form is Form.DOCUMENT:
+            return read_document(stream, tally, cls.paths, max_size=max_line)
+        return read_objects(stream, tally, max_line=max_line)
 
     @abstractmethod
     def feed(self, record: Record) -> list[Event] | None:
@@ -135,6 +181,39 @@ class Parser(ABC):
     def note_unknown(self, kind: str) -> None:
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
+    def build_messages(
+        self, role: Role, content: str, at: datetime | None, *, thinking: bool = False, side: bool = False
+    ) -> list[Event]:
+        """The message, or none if the text is blank."""
+        if not content.strip():
+            return []
+        message = Message(number=self.next_number(), at=at, sidechain=side, role=role, text=content, thinking=thinking)
+        return [message]
+
+    def build_call(self, call: ToolCall, at: datetime | None, *, side: bool = False) -> ToolCall:
+        """The call with the next number."""
+        return replace(call, number=self.next_number(), at=at, sidechain=side)
+
+    def build_result(
+        self,
+        call_id: str,
+        output: str,
+        at: datetime | None,
+        *,
+        failed: bool | None,
+        exit_code: int | None = None,
+        side: bool = False,
+    ) -> ToolResult:
+        return ToolResult(
+            number=self.next_number(),
+            at=at,
+            sidechain=side,
+            call_id=call_id,
+            text=output,
+            failed=failed,
+            exit_code=exit_code,
+        )
+
     def build_usage(
         self,
         tokens: ReportedTokens,
@@ -174,12 +253,14 @@ class TranscriptReader:
     once.
     """
 
-    def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
+    def __init__(
+        self, stream: BinaryIO, parser: type[Parser], *, form: Form = Form.LINES, max_line: int = MAX_LINE
+    ) -> None:
         self.format = parser.format
         self.has_common_digests = parser.has_common_digests
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
-        self._objects = read_objects(stream, self._tally, max_line=max_line)
+        self._objects = parser.read_records(stream, form, self._tally, max_line=max_line)
         self._recent_lines = RecentKeys()
         self._recent_ids = RecentKeys()
         self._records: dict[str, None] = {}

@@ -5,9 +5,10 @@ from typing import Final
 from grading.formats.claude_code.parser import ClaudeCode
 from grading.formats.codex.parser import Codex
 from grading.formats.gptme.parser import Gptme
-from grading.formats.reader import Parser
+from grading.formats.reader import Parser, Recogniser
 
 PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}
+RECOGNISED: Final[tuple[type[Recogniser], ...]] = ()
 FORMATS: Final = tuple(sorted(PARSERS))
 
 

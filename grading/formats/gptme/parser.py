@@ -1,20 +1,22 @@
-"""gptme: `conversation.jsonl`. Calls are in the assistant's text, and results are the system messages after it.
+"""gptme: `conversation.jsonl`, and terminal output. Calls are in the assistant's text, results in system messages.
 
-The file has no session id. Its times have no zone and are taken as UTC: durations are right.
+A `conversation.jsonl` has no session id; terminal output names the log's folder. Times have no zone and are taken as
+UTC: durations are right.
 """
 
 import re
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.formats.gptme import calls as call_syntax
-from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
+from grading.formats.gptme.terminal import is_terminal_output, read_terminal_output
+from grading.formats.lines import LineTally, Problems
+from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record, digest_json
 from grading.formats.scaffold import split_by_role
-from grading.formats.usage import read_tokens
+from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import content_text, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 
 FIELDS: Final = word_set("call_id content file_hashes files hide id metadata pinned quiet role timestamp")
@@ -59,10 +61,13 @@ READ_FAILURE_PREFIXES: Final = (
 class Gptme(Parser):
     format = "gptme"
     title = "gptme"
+    forms = frozenset({Form.LINES, Form.TEXT})
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
         self._version: str | None = None
+        self._terminal: dict[str, str] = {}
+        """What the first lines of terminal output show of the session."""
         self._has_started = False
         """Whether a user or assistant message has come."""
         self._open_calls: deque[str] = deque(maxlen=1000)
@@ -88,7 +93,21 @@ class Gptme(Parser):
         is_own = OWN_FIELDS & record.keys() or (role == "system" and text(content).startswith("You are gptme"))
         return SURE if is_own else LIKELY
 
+    @staticmethod
+    def score_bytes(head: bytes) -> tuple[float, Form]:
+        return (SURE if is_terminal_output(head) else NO), Form.TEXT
+
+    @classmethod
+    def read_records(
+        cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        if form is Form.TEXT:
+            return read_terminal_output(stream, tally, max_size=max_line)
+        return super().read_records(stream, form, tally, max_line=max_line)
+
     def feed(self, record: Record) -> list[Event] | None:
+        if "terminal" in record:
+            return self._terminal_events(mapping(record["terminal"]))
         role, content = text(record.get("role")), content_text(record.get("content"))
         at = self.note_time(parse_time(record.get("timestamp")))
         if role == "assistant":
@@ -108,16 +127,27 @@ class Gptme(Parser):
         ]
 
     def shared_identity(self, record: Record) -> str:
-        return digest_json(record.get("role"), record.get("timestamp"), record.get("content"))
+        return digest_json(record.get("role"), record.get("timestamp", record.get("origin")), record.get("content"))
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
             harness=self.format,
-            model=self.model,
+            session_id=self._terminal.get("logdir", "").rpartition("/")[2] or None,
+            model=self.model or self._terminal.get("model"),
             harness_version=self._version,
             started_at=self.started_at,
             ended_at=self.ended_at,
         )
+
+    def _terminal_events(self, session: Record) -> list[Event]:
+        """Take what terminal output shows of the session; its cost is a usage event."""
+        self._terminal |= {name: session[name] for name in ("model", "logdir") if text(session.get(name))}
+        self.note_setting("model", session.get("model"))
+        at = self.note_time(parse_time(session.get("timestamp")))
+        cost = usd_or_none(session.get("cost"))
+        if not cost:  # rounded to cents: 0 says nothing
+            return []
+        return [self.build_usage(ReportedTokens(), model=self._terminal.get("model", ""), at=at, cost=cost)]
 
     def _assistant(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
         """Events of an assistant message: its thinking, its visible text, its calls, and the usage in its metadata."""
