@@ -83,9 +83,8 @@ def _candidates(
         if document is not None:
             score = recogniser.score_document(document)
             candidates.append(Candidate(score=score, form=Form.DOCUMENT, recogniser=recogniser))
-        if not records:
-            score, form = recogniser.score_bytes(head)
-            candidates.append(Candidate(score=score, form=form, recogniser=recogniser))
+        score, form = recogniser.score_bytes(head)
+        candidates.append(Candidate(score=score, form=form, recogniser=recogniser))
     return candidates
 
 

@@ -74,7 +74,7 @@ class Recogniser(ABC):
 
     @staticmethod
     def score_bytes(head: bytes) -> tuple[float, Form]:
-        """The same for a file that is no JSON, with its form."""
+        """The same for text or an archive, with its form."""
         del head
         return NO, Form.TEXT
 

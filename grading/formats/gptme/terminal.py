@@ -20,6 +20,7 @@ WIPE: Final = "\x00\n"
 CLOSING: Final = re.compile(r"^\[\d\d:\d\d:\d\d\] |^--- Finished generation ---", re.MULTILINE)
 # A thought's tags are printed twice, once as they stream.
 TWICE: Final = re.compile(r"</?think(?:ing)?>?[ \r]{2,}(?=</?think)")
+THOUGHT_OPEN, THOUGHT_CLOSE = re.compile(r"<think(?:ing)?>"), re.compile(r"</think(?:ing)?>")
 BUDGET: Final = re.compile(r"<(?:budget|system_info)")
 # The terminal removes git's brackets as its own markup. The tool's own output before it still has them.
 GIT_LINE: Final = re.compile(r"^\[[^\[\]\n]{1,100} [0-9a-f]{7,40}\](?P<subject>.{1,200})$", re.MULTILINE)
@@ -91,11 +92,24 @@ def _read_message(speaker: str, part: str, output: str) -> tuple[dict[str, Any],
     text, _, after = part.partition(WIPE)
     text = CLOSING.split(text, maxsplit=1)[0].strip()
     if speaker == "Assistant":
-        reply = text.removeprefix(WAITING).strip()
+        reply = _put_thoughts_first(text.removeprefix(WAITING).strip())
         return ({"role": "assistant", "content": reply} if reply else {}), after
     if BUDGET.match(text):
         return {}, output
     return {"role": speaker.lower(), "content": _restore_brackets(text, output)}, output
+
+
+def _put_thoughts_first(reply: str) -> str:
+    """A reply with its thoughts at its beginning, where the parser looks for them: calls between them did run."""
+    thoughts: list[str] = []
+    others: list[str] = []
+    start = 0
+    while (opened := THOUGHT_OPEN.search(reply, start)) and (closed := THOUGHT_CLOSE.search(reply, opened.end())):
+        others.append(reply[start : opened.start()])
+        thoughts.append(reply[opened.start() : closed.end()])
+        start = closed.end()
+    others.append(reply[start:])
+    return "\n\n".join(filter(None, map(str.strip, [*thoughts, *others])))
 
 
 def _restore_brackets(text: str, output: str) -> str:
