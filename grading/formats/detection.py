@@ -55,7 +55,7 @@ def detect(head: bytes, filename: str = "") -> Detection:
     recogniser = best.recogniser
     if recogniser in RECOGNISED:
         article = "an" if recogniser.title[0] in "AEIOU" else "a"
-        reason = f"{article} {recogniser.title} log; not read yet"
+        reason = recogniser.reason or f"{article} {recogniser.title} log; not read yet"
         return Detection(format=None, score=best.score, reason=reason, records=len(records), harness=recogniser.title)
     named = f" in {filename!r}" if filename else ""
     reason = f"the {best.form}{named} is {recogniser.format}'s"

@@ -59,6 +59,8 @@ class Recogniser(ABC):
     format: ClassVar[str]
     title: ClassVar[str]
     """The harness's name for people."""
+    reason: ClassVar[str] = ""
+    """Why such a file is not read and what to do instead, if that isn't only that nobody has written a parser."""
 
     @staticmethod
     def score(record: Record) -> float:

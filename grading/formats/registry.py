@@ -5,10 +5,11 @@ from typing import Final
 from grading.formats.claude_code.parser import ClaudeCode
 from grading.formats.codex.parser import Codex
 from grading.formats.gptme.parser import Gptme
+from grading.formats.opencode.parser import OpenCode, OpenCodeDatabase, OpenCodeStorage
 from grading.formats.reader import Parser, Recogniser
 
-PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}
-RECOGNISED: Final[tuple[type[Recogniser], ...]] = ()
+PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme, OpenCode)}
+RECOGNISED: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage)
 FORMATS: Final = tuple(sorted(PARSERS))
 
 
