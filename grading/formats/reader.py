@@ -94,6 +94,7 @@ class Parser(Recogniser):
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self._last_number = 0
+        self._chain = ""
         self._background: list[Background] = []
         """What the records so far show beside the conversation, not yet taken by the reader."""
         self._settings: dict[str, str] = {}
@@ -132,6 +133,11 @@ class Parser(Recogniser):
     def shared_identity(self, record: Record) -> str:
         """The id that all copies of the record share, in whichever session's log; "" if it has none."""
         return self.identity(record)
+
+    def chain_identity(self, value: object) -> str:
+        """An identity of a record without an id or a time: equal if it and all records before it are equal."""
+        self._chain = digest_json(self._chain, value)
+        return self._chain
 
     def next_number(self) -> int:
         self._last_number += 1

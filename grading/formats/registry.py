@@ -5,10 +5,14 @@ from typing import Final
 from grading.formats.claude_code.parser import ClaudeCode
 from grading.formats.codex.parser import Codex
 from grading.formats.gptme.parser import Gptme
+from grading.formats.inspect_ai.parser import InspectAi
 from grading.formats.opencode.parser import OpenCode, OpenCodeDatabase, OpenCodeStorage
 from grading.formats.reader import Parser, Recogniser
+from grading.formats.swe_agent.parser import SweAgent
 
-PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme, OpenCode)}
+PARSERS: Final[dict[str, type[Parser]]] = {
+    parser.format: parser for parser in (ClaudeCode, Codex, Gptme, OpenCode, SweAgent, InspectAi)
+}
 RECOGNISED: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage)
 FORMATS: Final = tuple(sorted(PARSERS))
 
