@@ -4,15 +4,36 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, cast
 
+from grading.formats.antigravity.parser import Antigravity
+from grading.formats.atif.parser import Atif
 from grading.formats.claude_code.parser import ClaudeCode
 from grading.formats.codex.parser import Codex
 from grading.formats.copilot_cli.parser import CopilotCli
+from grading.formats.cursor.parser import Cursor
+from grading.formats.droid.parser import Droid
 from grading.formats.gemini_cli.parser import GeminiCli
 from grading.formats.gptme.parser import Gptme
 from grading.formats.inspect_ai.parser import InspectAi
+from grading.formats.kimi.parser import Kimi
+from grading.formats.mini_swe_agent.parser import MiniSweAgent
 from grading.formats.opencode.parser import OpenCode, OpenCodeDatabase, OpenCodeStorage
 from grading.formats.openhands.parser import OpenHands
+from grading.formats.pi.parser import Pi
+from grading.formats.qwen.parser import Qwen
 from grading.formats.reader import Parser, Recogniser
+from grading.formats.recognised import (
+    Aider,
+    Amp,
+    ClaudeCodeWeb,
+    Cline,
+    Database,
+    Goose,
+    Grok,
+    Hermes,
+    Kiro,
+    OpenHandsSdk,
+    Predictions,
+)
 from grading.formats.swe_agent.parser import SweAgent
 
 ENOUGH_SAMPLES, ENOUGH_SOURCES = 10, 2
@@ -95,9 +116,28 @@ HARNESSES: Final = (
         samples=5,
         sources=1,
     ),
+    Harness(
+        reader=MiniSweAgent, tier=Tier.FACTS, logs="the file given to mini --output, *.traj.json", samples=1, sources=1
+    ),
+    Harness(reader=Pi, tier=Tier.FACTS, logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"),
+    Harness(reader=Droid, tier=Tier.FACTS, logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json"),
+    Harness(reader=Kimi, tier=Tier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl"),
+    Harness(reader=Qwen, tier=Tier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl"),
+    Harness(reader=Cursor, tier=Tier.FACTS, logs="~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl"),
+    Harness(reader=Antigravity, tier=Tier.FACTS, logs="~/.gemini/antigravity-cli/**/transcript.jsonl"),
+    Harness(reader=Atif, tier=Tier.FACTS, logs="trajectory.json of a Harbor trial, versions 1.4 to 1.8"),
+    Harness(reader=Kiro, tier=Tier.RECOGNISED, logs="~/.kiro/sessions"),
+    Harness(reader=Grok, tier=Tier.RECOGNISED, logs="~/.grok/sessions"),
+    Harness(reader=Hermes, tier=Tier.RECOGNISED, logs="~/.hermes/sessions"),
+    Harness(reader=ClaudeCodeWeb, tier=Tier.RECOGNISED, logs="an exported session"),
+    Harness(reader=Cline, tier=Tier.RECOGNISED, logs="ui_messages.json and api_conversation_history.json of a task"),
+    Harness(reader=Goose, tier=Tier.RECOGNISED, logs="~/.local/share/goose/sessions"),
+    Harness(reader=Amp, tier=Tier.RECOGNISED, logs="~/.local/share/amp/threads"),
+    Harness(reader=Aider, tier=Tier.RECOGNISED, logs=".aider.chat.history.md"),
+    Harness(reader=OpenHandsSdk, tier=Tier.RECOGNISED, logs="~/.openhands/conversations/<id>/events"),
 )
 # Files that hold a part of a session, or several, and are refused with what to do instead.
-CONTAINERS: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage)
+CONTAINERS: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage, Predictions, Database)
 
 PARSERS: Final[dict[str, type[Parser]]] = {
     harness.reader.format: cast("type[Parser]", harness.reader)

@@ -129,7 +129,7 @@ class GeminiCli(Parser):
         if text(record.get("id")) and record.get("id") == self._pending.get("id"):
             self._pending = record
             return []
-        if record.get("type") not in MESSAGE_TYPES:
+        if text(record.get("type")) not in MESSAGE_TYPES:
             self.note_unknown(text(record.get("type")))
             return None
         events = self._flush()
