@@ -41,7 +41,7 @@ __all__ = [
     "titles",
 ]
 
-PARSER_VERSION: Final = "3"
+PARSER_VERSION: Final = "4"
 """Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
 MAX_HEAD_BYTES: Final = 4 * 1024 * 1024
@@ -57,7 +57,10 @@ def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_lin
     damaged or expands out of all proportion. The caller closes the stream. Lines over `max_line` bytes are skipped and
     counted.
     """
-    stream, head, at_end = _open_head(stream)
+    head, at_end = _read_head(stream)
+    if is_compressed := head.startswith(ZSTD):
+        stream = expand_zstd(head, stream)
+        head, at_end = _read_head(stream)
     if not head.strip():
         if not at_end and stream.read(1):
             raise _unknown("white space only", head, filename)
@@ -72,7 +75,7 @@ def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_lin
     elif parser.forms != {Form.LINES}:
         form = detect_form(head, parser)
     whole = BytesIO(head) if at_end else BufferedReader(_HeadThenRest(head, stream), HEAD_BYTES)
-    return TranscriptReader(whole, parser, form=form, max_line=max_line)
+    return TranscriptReader(whole, parser, form=form, is_compressed=is_compressed, max_line=max_line)
 
 
 def recognise(stream: BinaryIO, filename: str = "") -> Detection:
@@ -102,15 +105,6 @@ def recognise(stream: BinaryIO, filename: str = "") -> Detection:
 
 def _unknown(reason: str, head: bytes, filename: str, harness: str = "") -> UnknownFormat:
     return UnknownFormat(reason, head=head, filename=filename, harness=harness, formats=FORMATS)
-
-
-def _open_head(stream: BinaryIO) -> tuple[BinaryIO, bytes, bool]:
-    """(the stream, expanded if it is compressed; its first bytes, whether it ended with them)."""
-    head, at_end = _read_head(stream)
-    if head.startswith(ZSTD):
-        stream = expand_zstd(head, stream)
-        head, at_end = _read_head(stream)
-    return stream, head, at_end
 
 
 def _read_head(stream: BinaryIO) -> tuple[bytes, bool]:

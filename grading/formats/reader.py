@@ -262,9 +262,16 @@ class TranscriptReader:
     """
 
     def __init__(
-        self, stream: BinaryIO, parser: type[Parser], *, form: Form = Form.LINES, max_line: int = MAX_LINE
+        self,
+        stream: BinaryIO,
+        parser: type[Parser],
+        *,
+        form: Form = Form.LINES,
+        is_compressed: bool = False,
+        max_line: int = MAX_LINE,
     ) -> None:
         self.format = parser.format
+        self.is_compressed = is_compressed or form is Form.ARCHIVE
         self.has_common_digests = parser.has_common_digests
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)

@@ -7,6 +7,7 @@ from grading.formats.codex import tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
+from grading.formats.scaffold import split_by_role
 from grading.formats.usage import read_tokens
 from grading.formats.values import content_text, exit_code_or_none, mapping, mappings, text, text_or_none, word_set
 
@@ -57,6 +58,9 @@ class ExecItems:
             if not message.strip():
                 return []
             return [Message(number=next_number(), role=Role.ASSISTANT, text=message, thinking=kind == "reasoning")]
+        if kind == "user_message":
+            content = content_text(item.get("text")) or content_text(item.get("content"))
+            return [Message(number=next_number(), role=role, text=part) for role, part in split_by_role(content)]
         if kind in CALLS:
             call_id, status = text(item.get("id")), text(item.get("status"))
             call, output = _read_call(item, kind)

@@ -2,8 +2,10 @@
 
 A log belongs to the session whose id is in its first `session_meta`. A forked thread's log begins with its parent's
 history, rewritten with new times: everything from a `session_meta` of another id up to the first turn begun in this
-thread is skipped, tokens included, and noted as a problem, because a commit belongs to one session. Turn and thread ids
-are UUIDv7, which sort by time: a turn whose id sorts before the thread's own was copied.
+thread is skipped, tokens included, and noted as a problem, because a commit belongs to one session. Turn and thread
+ids are UUIDv7, which sort by time: a turn whose id sorts before the thread's own was copied. Since 0.147 history may
+be paginated: records have an ordinal, and a fork only refers to its parent's history by `history_base`. A subagent's
+log may still begin with its parent's, up to `subagent_history_start_ordinal`.
 """
 
 import re
@@ -20,7 +22,16 @@ from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, MAX_RECORD_IDS, NO, SURE, Parser, Record, digest_json
 from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
-from grading.formats.values import content_text, mapping, mappings, parse_time, text, text_or_none, word_set
+from grading.formats.values import (
+    content_text,
+    count_or_none,
+    mapping,
+    mappings,
+    parse_time,
+    text,
+    text_or_none,
+    word_set,
+)
 
 RECORD_TYPES: Final = word_set(
     "compacted event_msg inter_agent_communication_metadata response_item session_meta turn_context world_state"
@@ -42,7 +53,10 @@ SILENT_EVENTS: Final = word_set(
     "undo_completed undo_started user_message view_image_tool_call warning web_search_begin web_search_end"
 )
 UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-SESSION_FIELDS: Final = word_set("cli_version cwd forked_from_id git parent_thread_id source thread_source")
+SESSION_FIELDS: Final = word_set(
+    "cli_version cwd forked_from_id git history_base parent_thread_id source subagent_history_start_ordinal "
+    "thread_source"
+)
 METADATA_TYPES: Final = word_set("inter_agent_communication_metadata world_state")
 # Ids that are unique to a call and its copies, unlike `item_3` and `call_1`.
 RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -75,6 +89,8 @@ class Codex(Parser):
         self._total_tokens = ReportedTokens()
         self._in_copied_history = False
         self._in_foreign_session = False
+        self._has_inherited_ordinal = False
+        """Whether the record that is being fed was inherited, by its ordinal."""
         self._exec = ExecItems(self)
         self._calls = Calls(self)
         self._digest_counts: Counter[str] = Counter()
@@ -103,6 +119,7 @@ class Codex(Parser):
         if kind in ITEM_EVENTS:
             return self._exec.feed(kind, record)
         if isinstance(payload, dict):
+            self._has_inherited_ordinal = self._is_inherited(record.get("ordinal"))
             return self._wrapped_events(kind, payload, at)
         # The legacy form: a bare meta line, `record_type: state`, and flat items.
         if record.get("record_type") == "state":
@@ -176,20 +193,26 @@ class Codex(Parser):
             self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
             if not self._in_copied_history:
                 self._anchor = session_id  # no longer the last copied call or thought
-        if not self._in_copied_history:
+        is_copied = self._in_copied_history or self._has_inherited_ordinal
+        if not is_copied:
             self.note_time(at)
         if kind == "turn_context":
             self._current_model = text(payload.get("model")) or self._current_model
-            if not self._in_copied_history:
+            if not is_copied:
                 self._note_turn(payload)
             return []
-        if not self._in_copied_history:
+        if not is_copied:
             return self._content_events(kind, payload, at)
         self.problems.note("a line copied from the thread this one was forked from, left out")
         # This log's running total continues the parent's, so the parent's tokens are its starting point.
         if payload.get("type") == "token_count":
             self._add_total(mapping(payload.get("info")))
         return []
+
+    def _is_inherited(self, ordinal: object) -> bool:
+        """Whether a record with that ordinal belongs to the thread that started this subagent."""
+        start, number = count_or_none(self._meta.get("subagent_history_start_ordinal")), count_or_none(ordinal)
+        return start is not None and number is not None and number < start
 
     def _note_turn(self, turn: Record) -> None:
         """Note the settings of a turn, and the instructions that it begins with."""
@@ -311,6 +334,10 @@ class Codex(Parser):
         if total.is_empty or not total.is_valid:
             return total
         earlier = self._total_tokens
+        if earlier.is_empty and "history_base" in self._meta and isinstance(info.get("last_token_usage"), dict):
+            # The first total of a fork that only refers to its parent's history has the parent's tokens, too.
+            self._total_tokens = total
+            return read_tokens(info["last_token_usage"], self.problems, input_has_cached=True)
         if (total.output_tokens or 0) >= (earlier.output_tokens or 0):
             self._total_tokens = total
             return total.minus(earlier)
