@@ -25,9 +25,10 @@ from grading.formats.detection import HEAD_BYTES, Detection, detect, detect_form
 from grading.formats.errors import EmptyTranscript, UnknownFormat
 from grading.formats.lines import MAX_LINE
 from grading.formats.reader import Form, TranscriptReader
-from grading.formats.registry import FORMATS, PARSERS, titles
+from grading.formats.registry import BY_FORMAT, FORMATS, PARSERS, titles
 
 __all__ = [
+    "BY_FORMAT",
     "FORMATS",
     "PARSER_VERSION",
     "SNIFF_BYTES",

@@ -56,7 +56,13 @@ def detect(head: bytes, filename: str = "") -> Detection:
     if recogniser in RECOGNISED:
         article = "an" if recogniser.title[0] in "AEIOU" else "a"
         reason = recogniser.reason or f"{article} {recogniser.title} log; not read yet"
-        return Detection(format=None, score=best.score, reason=reason, records=len(records), harness=recogniser.title)
+        return Detection(
+            format=None,
+            score=best.score,
+            reason=reason,
+            records=len(records),
+            harness="" if recogniser.reason else recogniser.title,
+        )
     named = f" in {filename!r}" if filename else ""
     reason = f"the {best.form}{named} is {recogniser.format}'s"
     if best.form is Form.LINES:

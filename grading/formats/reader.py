@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 from grading.formats.documents import read_document
 from grading.formats.events import (
     Background,
+    Clarity,
     Event,
     Interruption,
     LoadedInstructions,
@@ -36,6 +37,9 @@ from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, rea
 from grading.formats.usage import ReportedTokens
 
 MAX_MODELS: Final = 100
+MAX_KINDS: Final = 40
+"""Unknown kinds and tools that are told apart."""
+MAX_NAMED: Final = 5
 MAX_RECORD_IDS: Final = 200_000
 MAX_IDENTITY_LENGTH: Final = 64
 BATCH_SIZE: Final = 100
@@ -88,6 +92,8 @@ class Parser(Recogniser):
     """The forms that the harness's logs have."""
     paths: ClassVar[frozenset[str]] = frozenset()
     """Of a JSON document, the values that are fed as records {"path", "value"} (`documents.read_document`)."""
+    custom_tools: ClassVar[frozenset[str]] = frozenset()
+    """Names of tools that are known to do anything, besides those of MCP servers."""
     has_common_digests: ClassVar[bool] = False
     """Whether unrelated sessions may have records with the same digest, because the digest excludes the time."""
 
@@ -95,6 +101,8 @@ class Parser(Recogniser):
         self.problems = problems
         self._last_number = 0
         self._chain = ""
+        self.unknown_kinds: Counter[str] = Counter()
+        """How often kinds of records and of their parts came that the parser doesn't know."""
         self._background: list[Background] = []
         """What the records so far show beside the conversation, not yet taken by the reader."""
         self._settings: dict[str, str] = {}
@@ -186,8 +194,13 @@ class Parser(Recogniser):
         """The model with the most responses; of several, the first that appeared."""
         return self._models.most_common(1)[0][0] if self._models else None
 
-    def note_unknown(self, kind: str) -> None:
-        self.problems.note(f"unknown record type {kind[:60]!r}")
+    def note_unknown(self, kind: str, what: str = "record type") -> None:
+        """Note a kind of record, or of a part of one, that the parser doesn't know."""
+        self.problems.note(f"unknown {what} {kind[:60]!r}")
+        name = f"{what} {kind[:60]}"
+        if name not in self.unknown_kinds and len(self.unknown_kinds) >= MAX_KINDS:
+            name = "others"
+        self.unknown_kinds[name] += 1
 
     def build_messages(
         self, role: Role, content: str, at: datetime | None, *, thinking: bool = False, side: bool = False
@@ -281,6 +294,8 @@ class TranscriptReader:
         self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
+        self._calls = 0
+        self._unknown_tools: Counter[str] = Counter()
         self._started = False
 
     def __iter__(self) -> Iterator[Event]:
@@ -315,7 +330,30 @@ class TranscriptReader:
             oversized=tally.oversized,
             invalid_utf8=tally.invalid_utf8,
             problems=tally.problems.as_texts(),
+            calls=self._calls,
+            unknown_records=min(self._parser.unknown_kinds.total(), tally.lines),
+            unknown_calls=self._unknown_tools.total(),
+            unknown_kinds=_most_common(self._parser.unknown_kinds),
+            unknown_tools=_most_common(self._unknown_tools),
         )
+
+    def _count_calls(self, events: list[Event]) -> list[Event]:
+        """Count the calls among events, and mark those of tools that the parser doesn't know."""
+        marked: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCall):
+                self._calls += 1
+                if event.clarity is Clarity.OPAQUE and not self._is_custom(event.name):
+                    name = event.name[:60]
+                    is_counted = name in self._unknown_tools or len(self._unknown_tools) < MAX_KINDS
+                    self._unknown_tools[name if is_counted else "others"] += 1
+                    marked.append(replace(event, is_known=False))
+                    continue
+            marked.append(event)
+        return marked
+
+    def _is_custom(self, tool: str) -> bool:
+        return tool.startswith("mcp__") or tool in self._parser.custom_tools
 
     def _read(self) -> Iterator[list[Event]]:
         """Feed the parser each record that was not read before, and yield the events in batches.
@@ -341,12 +379,17 @@ class TranscriptReader:
             self._recognised += 1
             if record_id and len(self._records) < MAX_RECORD_IDS:
                 self._records[record_id] = None
+            events = self._count_calls(events)
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
             batch += background
             if len(batch) >= BATCH_SIZE:
                 yield batch
                 batch = []
-        yield [*batch, *self._parser.finish()]
+        yield [*batch, *self._count_calls(self._parser.finish())]
+
+
+def _most_common(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(name for name, _ in counts.most_common(MAX_NAMED))
 
 
 def shorten_identity(identity: str) -> str:

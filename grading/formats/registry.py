@@ -53,7 +53,7 @@ class Tier(StrEnum):
 class Harness:
     """A harness. `logs` says where it keeps its logs, and `hook` what sends a session when it ends, if anything does.
 
-    `samples` are the real logs that its reader was tried on, from `sources` different repositories.
+    `samples` are the real logs that its reader was tried on, from `sources` different places.
     """
 
     reader: type[Recogniser]
@@ -75,16 +75,16 @@ HARNESSES: Final = (
         tier=Tier.FULL,
         logs="~/.claude/projects/<project>/<session>.jsonl; claude -p --output-format stream-json",
         hook="SessionEnd in ~/.claude/settings.json",
-        samples=80,
-        sources=14,
+        samples=68,
+        sources=12,
     ),
     Harness(
         reader=Codex,
         tier=Tier.FULL,
-        logs="~/.codex/sessions/<date>/rollout-*.jsonl, also .jsonl.zst and in archived_sessions; codex exec --json",
+        logs="~/.codex/sessions/**/rollout-*.jsonl[.zst]; ~/.codex/archived_sessions; codex exec --json",
         hook="Stop in ~/.codex/hooks.json",
-        samples=54,
-        sources=6,
+        samples=53,
+        sources=5,
     ),
     Harness(
         reader=Gptme,
@@ -97,7 +97,7 @@ HARNESSES: Final = (
     Harness(
         reader=OpenCode,
         tier=Tier.FULL,
-        logs="~/.local/share/opencode/opencode.db, or storage/ before version 1.2; opencode export",
+        logs="~/.local/share/opencode/opencode.db; ~/.local/share/opencode/storage; opencode export",
         samples=10,
         sources=1,
     ),
@@ -107,7 +107,7 @@ HARNESSES: Final = (
     Harness(
         reader=GeminiCli, tier=Tier.FULL, logs="~/.gemini/tmp/<project>/chats/session-*.json", samples=3, sources=1
     ),
-    Harness(reader=InspectAi, tier=Tier.FULL, logs="logs/*.eval and logs/*.json", samples=13, sources=1),
+    Harness(reader=InspectAi, tier=Tier.FULL, logs="logs/*.eval; logs/*.json", samples=13, sources=1),
     Harness(reader=SweAgent, tier=Tier.FULL, logs="trajectories/**/*.traj", samples=9, sources=1),
     Harness(
         reader=OpenHands,
@@ -117,7 +117,7 @@ HARNESSES: Final = (
         sources=1,
     ),
     Harness(
-        reader=MiniSweAgent, tier=Tier.FACTS, logs="the file given to mini --output, *.traj.json", samples=1, sources=1
+        reader=MiniSweAgent, tier=Tier.FACTS, logs="*.traj.json, the file given to mini --output", samples=1, sources=1
     ),
     Harness(reader=Pi, tier=Tier.FACTS, logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"),
     Harness(reader=Droid, tier=Tier.FACTS, logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from grading.formats.events import Clarity, ToolCall
 from grading.formats.lines import json_or_none
@@ -43,7 +43,7 @@ class ToolTable:
             return ToolCall(
                 number=0, call_id=call_id, name=name, kind=kind, arguments=given, clarity=Clarity.UNREADABLE
             )
-        named = {RENAMED.get(key, key): value for key, value in fields.items()}
+        named: dict[str, Any] = {RENAMED.get(str(key), str(key)): value for key, value in fields.items()}
         command = _command(named.get("command")) if kind == "shell" else ""
         return ToolCall(
             number=0,

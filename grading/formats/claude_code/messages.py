@@ -95,7 +95,7 @@ class Messages:
         elif kind.endswith("_tool_result"):
             yield self._result(block, content_text(block.get("content")), at, side=side)
         elif kind not in SILENT_BLOCKS:
-            self._parser.problems.note(f"unknown assistant block {kind[:40]!r}")
+            self._parser.note_unknown(kind[:40], "assistant block")
 
     def user(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         """Events of a user message: tool results, and text that a person wrote or the harness injected."""
@@ -115,7 +115,7 @@ class Messages:
             elif kind == "text":
                 yield from self.text_messages(text(block.get("text")), at, side=side, injected=is_injected)
             elif kind not in SILENT_BLOCKS:
-                self._parser.problems.note(f"unknown user block {kind[:40]!r}")
+                self._parser.note_unknown(kind[:40], "user block")
 
     def attachment(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         """Messages of an attachment: text that the user queued while the assistant worked, else injected text."""

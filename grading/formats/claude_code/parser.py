@@ -219,7 +219,7 @@ class ClaudeCode(Parser):
         elif subtype == "local_command":
             yield from self._messages.text_messages(text(record.get("content")), at, injected=True)
         elif subtype not in SILENT_SUBTYPES:
-            self.problems.note(f"unknown system record {subtype[:40]!r}")
+            self.note_unknown(subtype[:40], "system record")
 
     def _result(self, record: Record, at: datetime | None) -> Iterator[Event]:
         """Events of the last record of stream-json: the usage that is in its totals and in no message, an error that no

@@ -62,6 +62,7 @@ class Gptme(Parser):
     format = "gptme"
     title = "gptme"
     forms = frozenset({Form.LINES, Form.TEXT})
+    custom_tools = call_syntax.OPAQUE_TOOLS
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

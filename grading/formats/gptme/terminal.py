@@ -116,5 +116,6 @@ def _restore_brackets(text: str, output: str) -> str:
     """The text with git's lines as the tool's own output has them."""
     for match in GIT_LINE.finditer(output):
         subject = rf"^{re.escape(match['subject'])}$"
-        text = re.sub(subject, lambda _, line=match[0]: line, text, count=1, flags=re.MULTILINE)
+        if found := re.search(subject, text, re.MULTILINE):
+            text = text[: found.start()] + match[0] + text[found.end() :]
     return text

@@ -70,7 +70,7 @@ class MiniSweAgent(BlockParser):
 
     def finish(self) -> list[Event]:
         cost = usd_or_none(mapping(self._info.get("model_stats")).get("instance_cost"))
-        usage = [self.build_usage(ReportedTokens(), model=self._model, at=None, cost=cost)] if cost else []
+        usage: list[Event] = [self.build_usage(ReportedTokens(), model=self._model, at=None, cost=cost)] if cost else []
         detail = text(self._info.get("exit_status"))[:200]
         return [*usage, Boundary(number=self.next_number(), kind="end", detail=detail)] if self._info else usage
 

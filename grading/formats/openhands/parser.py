@@ -59,6 +59,7 @@ class OpenHands(Parser):
     forms = frozenset({Form.LINES, Form.DOCUMENT})
     paths = frozenset({"item"})
     has_common_digests = True
+    custom_tools = OPAQUE
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

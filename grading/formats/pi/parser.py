@@ -105,7 +105,7 @@ class Pi(BlockParser):
     def _message(self, message: Record, at: datetime | None) -> Iterator[Event]:
         role = text(message.get("role"))
         if role == "toolResult":
-            yield from self.content_events("tool", message | {"type": "toolResult"}, at)
+            yield from self.content_events("tool", {**message, "type": "toolResult"}, at)
         elif role == "bashExecution":  # a command that the person ran
             command, output = text(message.get("command")), text(message.get("output"))
             code = exit_code_or_none(message.get("exitCode"))
