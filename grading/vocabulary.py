@@ -109,7 +109,6 @@ class Reason(LabelledEnum):
     STUB_NO_TOOL_CALLS = "stub_no_tool_calls", "Stub transcript: no tool calls in it"
     FORMAT_UNKNOWN = "format_unknown", "The transcript's format is unknown"
     FORMAT_BLIND = "format_blind", "Nothing in the transcript was recognised"
-    FACTS_ONLY = "facts_only", "Logs of this harness are shown, and no rule grades them"
     UNREADABLE = "unreadable", "The evidence could not be read"
     NOTHING_OBSERVABLE = "nothing_observable", "No effect and no failure to see"
     CARRIED = "carried", "All of it was carried over from another session"

@@ -1,7 +1,7 @@
 """Exports the sessions of OpenCode's storage as files of their own, in the form of `opencode export`.
 
-OpenCode keeps all its sessions in one SQLite database, and before version 1.2 in a folder `storage` with a file for each
-session, message and part of a message. Neither is ever written to.
+OpenCode keeps all its sessions in one SQLite database, and before version 1.2 in a folder `storage` with a file for
+each session, message and part of a message. Neither is ever written to.
 """
 
 import json

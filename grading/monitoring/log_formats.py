@@ -70,8 +70,8 @@ def _count(report: dict[str, Any], name: str) -> int:
         "the records or of the tool calls are of a kind that the site doesn’t know."
     ),
     todo=(
-        "Update the site, or report the version and the names. What the site doesn’t know counts for nothing; a session "
-        "most of whose tools it doesn’t know isn’t graded by its log."
+        "Update the site, or report the version and the names. What the site doesn’t know counts for nothing; a "
+        "session most of whose tools it doesn’t know isn’t graded by its log."
     ),
     severity=Severity.ADVISORY,
     every=EVERY,

@@ -373,7 +373,10 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     if material.nothing_own:
         absent, why = Reason.CARRIED, material.nothing_own
     elif inputs.is_facts_only and inputs.harness is not None:
-        absent, why = Reason.FACTS_ONLY, f"Logs of {inputs.harness.reader.title} are shown, and no rule grades them yet"
+        absent, why = (
+            Reason.NOTHING_OBSERVABLE,
+            f"Logs of {inputs.harness.reader.title} are shown, and no rule grades them yet",
+        )
     category = inputs.session.category
     looking = category is not None and category.current.is_looking
     production = production_of(inputs)
