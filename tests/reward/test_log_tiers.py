@@ -28,7 +28,7 @@ def pi_log(session_id: str) -> bytes:
             "role": "assistant",
             "model": "m",
             "content": [call],
-            "usage": {"input": 10, "output": 5, "cost": {"total": 0.5}},
+            "usage": usage,
         },
         result | {"content": [{"type": "text", "text": output}]},
         {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "Done."}]},
