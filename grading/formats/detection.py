@@ -12,6 +12,7 @@ from grading.formats.values import text
 
 HEAD_BYTES: Final = 256 * 1024
 MIN_SCORE: Final = 0.5
+CERTAIN: Final = 0.9
 MAX_KINDS_IN_REASON: Final = 3
 
 
@@ -80,12 +81,15 @@ def detect_form(head: bytes, recogniser: type[Recogniser]) -> Form:
 def _candidates(
     head: bytes, records: list[dict[str, Any]], recognisers: tuple[type[Recogniser], ...]
 ) -> list[Candidate]:
-    """Each harness with its score for each form that the file may have, JSON lines first."""
+    """Each harness with its score for each form that the file may have; a single one if its JSON lines are certain."""
     candidates: list[Candidate] = []
-    document = read_beginning(head)
     for recogniser in recognisers:
         score = round(sum(map(recogniser.score, records)) / len(records), 3) if records else 0.0
         candidates.append(Candidate(score=score, form=Form.LINES, recogniser=recogniser))
+        if score >= CERTAIN:
+            return candidates[-1:]
+    document = read_beginning(head)
+    for recogniser in recognisers:
         if document is not None:
             score = recogniser.score_document(document)
             candidates.append(Candidate(score=score, form=Form.DOCUMENT, recogniser=recogniser))

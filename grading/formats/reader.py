@@ -337,20 +337,18 @@ class TranscriptReader:
             unknown_tools=_most_common(self._unknown_tools),
         )
 
-    def _count_calls(self, events: list[Event]) -> list[Event]:
-        """Count the calls among events, and mark those of tools that the parser doesn't know."""
-        marked: list[Event] = []
-        for event in events:
-            if isinstance(event, ToolCall):
-                self._calls += 1
-                if event.clarity is Clarity.OPAQUE and not self._is_custom(event.name):
-                    name = event.name[:60]
-                    is_counted = name in self._unknown_tools or len(self._unknown_tools) < MAX_KINDS
-                    self._unknown_tools[name if is_counted else "others"] += 1
-                    marked.append(replace(event, is_known=False))
-                    continue
-            marked.append(event)
-        return marked
+    def _count_calls(self, batch: list[Event]) -> list[Event]:
+        """Count the calls in a batch, and mark those of tools that the parser doesn't know. Returns the batch."""
+        for index, event in enumerate(batch):
+            if type(event) is not ToolCall:
+                continue
+            self._calls += 1
+            if event.clarity is Clarity.OPAQUE and not self._is_custom(event.name):
+                name = event.name[:60]
+                is_counted = name in self._unknown_tools or len(self._unknown_tools) < MAX_KINDS
+                self._unknown_tools[name if is_counted else "others"] += 1
+                batch[index] = replace(event, is_known=False)
+        return batch
 
     def _is_custom(self, tool: str) -> bool:
         return tool.startswith("mcp__") or tool in self._parser.custom_tools
@@ -379,13 +377,12 @@ class TranscriptReader:
             self._recognised += 1
             if record_id and len(self._records) < MAX_RECORD_IDS:
                 self._records[record_id] = None
-            events = self._count_calls(events)
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
             batch += background
             if len(batch) >= BATCH_SIZE:
-                yield batch
+                yield self._count_calls(batch)
                 batch = []
-        yield [*batch, *self._count_calls(self._parser.finish())]
+        yield self._count_calls([*batch, *self._parser.finish()])
 
 
 def _most_common(counts: Counter[str]) -> tuple[str, ...]:
