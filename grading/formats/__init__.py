@@ -2,19 +2,15 @@
 
 In: untrusted bytes of any length. Out: events in file order, in constant memory, and a report of what could not
 be parsed.
-Start with `events`, the shape that all harnesses share; `gptme` is the shortest parser, `reader` the loop around them.
+Start with `events`, the shape that all harnesses share, and `registry`, which lists them; each has a package of its
+own, and `reader` has the loop around their parsers.
 
 >>> from io import BytesIO
 >>> reader = read(BytesIO(b'{"role": "user", "content": "Fix it", "timestamp": "2026-01-01T00:00:00"}'))
 >>> [event.text for event in reader], reader.format, reader.report.coverage
 (['Fix it'], 'gptme', 1.0)
 
-To add a format:
-1. write a module with one subclass of `Parser` (reader.py): `format`, `score`, `feed`, `header`, in bounded memory;
-2. implement `shared_identity`, the id that all copies of a record share, and `identity` if the log has unique ids;
-3. add the class to `PARSERS` (registry.py): detection, reading and error messages need nothing else;
-4. put a short real log into tests/data and write the tests that the other formats have, the hostile ones first;
-5. raise PARSER_VERSION only if logs that can already be read would yield different events.
+To add a format, see docs/how-to/add-a-log-format.md.
 """
 
 from io import BufferedReader, BytesIO, RawIOBase
