@@ -382,7 +382,8 @@ class TranscriptReader:
             if len(batch) >= BATCH_SIZE:
                 yield self._count_calls(batch)
                 batch = []
-        yield self._count_calls([*batch, *self._parser.finish()])
+        batch += self._parser.finish()
+        yield self._count_calls([*batch, *self._parser.take_background()])
 
 
 def _most_common(counts: Counter[str]) -> tuple[str, ...]:

@@ -44,6 +44,8 @@ TOOLS: Final = ToolTable(
     built_in=word_set("memory skill submit think"),
     commandless=word_set("bash_session"),
 )
+# Built-in tools whose effect can't be determined from the call.
+OPAQUE: Final = word_set("code_execution computer python tool_support")
 VIEW: Final = "view"
 SAMPLE_FIELDS: Final = word_set(
     "completed_at epoch error events.item.timestamp id messages.item model_usage output.usage started_at uuid"
@@ -57,6 +59,7 @@ class InspectAi(Parser):
     title = "Inspect"
     forms = frozenset({Form.DOCUMENT, Form.ARCHIVE})
     paths = HEADER_FIELDS | frozenset(IN_DOCUMENT + name for name in SAMPLE_FIELDS)
+    custom_tools = OPAQUE
     has_common_digests = True
 
     def __init__(self, problems: Problems) -> None:

@@ -1,4 +1,4 @@
-"""OpenHands: a session's events as one JSON list, or its evaluations' `output.jsonl` with a session on each line.
+"""OpenHands: a session's events as one JSON document, or its evaluations' `output.jsonl` with a session on each line.
 
 An action has an `action`, an observation an `observation` and its action's id as `cause`. In early versions the fields
 of an action stand beside each other, and there are no ids: an observation belongs to the action before it.
@@ -57,7 +57,7 @@ class OpenHands(Parser):
     format = "openhands"
     title = "OpenHands"
     forms = frozenset({Form.LINES, Form.DOCUMENT})
-    paths = frozenset({"item"})
+    paths = frozenset({"item", "trajectory.item"})
     has_common_digests = True
     custom_tools = OPAQUE
 
@@ -82,12 +82,13 @@ class OpenHands(Parser):
 
     @staticmethod
     def score_document(document: Any) -> float:
-        first = next(iter(mappings(document)), {})
+        events = document if isinstance(document, list) else mapping(document).get("trajectory")
+        first = next(iter(mappings(events)), {})
         is_event = bool({"action", "observation"} & first.keys()) and {"source", "message"} <= first.keys()
         return SURE if is_event else NO
 
     def feed(self, record: Record) -> list[Event] | None:
-        if record.get("path") == "item":
+        if "path" in record:
             return self._event(mapping(record.get("value")))
         events = list(self._finish_session())
         self._has_message = False
