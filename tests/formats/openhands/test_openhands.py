@@ -37,7 +37,7 @@ def document(*events: dict) -> bytes:
         ("mcp", {}, None),
     ],
 )
-def test_end_of_a_call(kind: str, extras: dict, failed: bool | None):
+def test_end_of_a_call(kind: str, extras: dict, *, failed: bool | None):
     events, _, _ = parse(document(action(1, "run", command="make"), observation(1, kind, "out", **extras)))
     assert [(event.call_id, event.failed) for event in only(events, ToolResult)] == [("1", failed)]
 

@@ -57,5 +57,5 @@ def test_editor_with_quotes_that_do_not_match_is_unreadable():
         ("python a.py", "Traceback (most recent call last)", None),
     ],
 )
-def test_output_shows_a_failure(action: str, output: str, failed: bool | None):
+def test_output_shows_a_failure(action: str, output: str, *, failed: bool | None):
     assert has_failed(read_action(action, "a.py"), output) is failed
