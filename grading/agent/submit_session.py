@@ -1147,14 +1147,15 @@ def agreed(question: str = "Change that?") -> bool:
 # --- what was there before
 
 
-# By harness: where it keeps its logs.
-KEPT_IN: dict[str, Callable[[], Path]] = {
-    "claude-code": lambda: folder_of("CLAUDE_CONFIG_DIR", "~/.claude") / "projects",
-    "codex": lambda: folder_of("CODEX_HOME", "~/.codex") / "sessions",
-    "gptme": lambda: folder_of("GPTME_LOGS_HOME", "") if set_in("GPTME_LOGS_HOME") else gptme_data() / "logs",
+# By harness: the folders in which it keeps its logs.
+KEPT_IN: dict[str, Callable[[], list[Path]]] = {
+    "claude-code": lambda: [folder_of("CLAUDE_CONFIG_DIR", "~/.claude") / "projects"],
+    "codex": lambda: [folder_of("CODEX_HOME", "~/.codex") / name for name in ("sessions", "archived_sessions")],
+    "gptme": lambda: [folder_of("GPTME_LOGS_HOME", "") if set_in("GPTME_LOGS_HOME") else gptme_data() / "logs"],
 }
 NEVER_LOGS = {".git", "node_modules"}
 SNIFFED = 65_536
+ZSTD = b"\x28\xb5\x2f\xfd"
 # What the lines of Claude Code's logs call themselves.
 CLAUDES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
 # What was written to so shortly before is a session that goes on; its hook sends it.
@@ -1300,8 +1301,8 @@ def remember(memory: Path, agent: str, log: Log) -> None:
 
 
 def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
-    """Every file in the harness's folder, with what it is. No link is followed."""
-    for path, is_regular in files_in(str(KEPT_IN[harness]())):
+    """Every file in the harness's folders, with what it is. No link is followed."""
+    for path, is_regular in (each for folder in KEPT_IN[harness]() for each in files_in(str(folder))):
         log = Log(path, harness)
         if not is_regular:
             log.fate = SKIPPED
@@ -1388,7 +1389,9 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
     if log.harness == "codex":
         metas = [row.get("payload") for row in rows if row.get("type") == "session_meta"]
         ids = [text_of(meta, "id") for meta in [*metas, *rows[:1]] if isinstance(meta, dict)]
-        named = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", path.stem)
+        named = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=$|\.jsonl$)", path.stem)
+        if head.startswith(ZSTD):  # Codex compresses old logs; the site expands them
+            return named.group() if named and path.name.startswith("rollout-") else ""
         is_log = is_cut or any(isinstance(row.get("payload"), dict) for row in rows) or bool(ids and ids[0])
         return next(filter(None, ids), named.group() if named else path.stem) if is_log else ""
     if not is_cut and not any(row.get("type") in CLAUDES or "sessionId" in row for row in rows):

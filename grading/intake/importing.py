@@ -134,7 +134,8 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
     except formats.UnknownFormat as error:
-        fate, why, detail = Fate.OTHER, f"not a log of {formats.titles('or')}", error.reason
+        why = f"logs of {error.harness}, which are not read yet" if error.harness else "not a log of a known harness"
+        fate, detail = Fate.OTHER, error.reason
     except formats.EmptyTranscript:
         fate, why, detail = Fate.OTHER, "empty files", ""
     except ValidationError as error:
