@@ -369,7 +369,9 @@ CELERY_BEAT_SCHEDULE = {
         ("read lessons", 60, 60),
         ("read calibration", 60, 60),
         ("read costs", 60, 60),
+        ("read insight", 600, 600),
         ("dead man's call", 60, 60),
+        ("weekly letter", 600, 300),
         ("recheck evidence", 600, 300),
         # If the site was down at that time, these run at the next start.
         ("at night", daily(2, 30), 300),
@@ -513,6 +515,8 @@ NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
 # Ids of the rules that send notices. If empty: rules that open alarms rather than advisories, and A31 (review is
 # overdue).
 NOTIFY_RULES = env_list("NOTIFY_RULES")
+# Whether NOTIFY_EMAIL and NOTIFY_WEBHOOK get the weekly letter, too.
+NOTIFY_LETTER = env_bool("NOTIFY_LETTER", default=False)
 NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
 # Whether a mail server is configured. Without one, nobody is invited by mail.
 MAIL_WORKS = bool(env("EMAIL_HOST"))

@@ -196,6 +196,24 @@ SCREENS: dict[str, Address] = {
             "?preview=yes&half_life_days=eve",
         ),
     ),
+    "admin:insight": Address(
+        opens=VIEWER,
+        queries=(
+            "",
+            "?measure=failed_share&step=day&split=version&agent=bob",
+            "?measure=never&category=eve&before_first=2026-01-01",
+            "?measure=sessions&split=none&mark=never&weeks=26&step=day",
+            "?before_first=2026-03-16&before_last=2026-03-22&after_first=2026-03-23&after_last=2026-03-31",
+        ),
+    ),
+    "admin:insight_csv": Address(opens=VIEWER, kind=FILE, queries=("", "?measure=cost&split=project")),
+    "admin:insight_bridge": Address(
+        opens=OPERATOR,
+        kind=ACT,
+        acts=OPERATOR,
+        data=lambda world: {"rubric": world["draft"].sha256, "session": world["session_pk"]},
+    ),
+    "admin:letter": Address(opens=VIEWER, queries=("", "?week=2026-03-25", "?week=never")),
     "admin:quota": Address(opens=VIEWER),
     "admin:spending": Address(
         opens=VIEWER, queries=("", "?days=90&by=arm", "?by=model&agent=nobody", "?by=day&days=180")

@@ -23,6 +23,7 @@ from grading.models.health import BlobProblem, Heartbeat, KeyFingerprint, Period
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
+from grading.models.letters import WeeklyLetter
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
 from grading.models.projects import Project
@@ -95,4 +96,5 @@ __all__ = [
     "Submission",
     "SubmissionAddress",
     "TokenUsage",
+    "WeeklyLetter",
 ]

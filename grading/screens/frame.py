@@ -30,6 +30,7 @@ NAV = (
     ("Review", "admin:review", ("/review/", "/history/")),
     ("Sessions", "admin:sessions", ("/sessions/",)),
     ("Bandits", "admin:bandits", ("/bandits/",)),
+    ("Insight", "admin:insight", ("/insight/",)),
     ("Costs", "admin:spending", ("/costs/",)),
     ("Quota", "admin:quota", ("/quota/", "/rubrics/", "/runs/", "/calibration/")),
     ("Alarms", "admin:alarms", ("/alarms/",)),

@@ -20,6 +20,8 @@ from grading.screens.desk import actions as desk
 from grading.screens.history import undo
 from grading.screens.history import view as audit
 from grading.screens.imports import view as imports
+from grading.screens.insight import letter
+from grading.screens.insight import view as insight
 from grading.screens.judge_key import view as judge_key
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import channels
@@ -67,6 +69,10 @@ urlpatterns = [
     path("bandits/model/unnamed/", model_names.show, name="models"),
     path("bandits/<slug:name>/policy/", policy.show, name="policy"),
     path("bandits/<slug:name>/calibration/", calibration_card.change, name="bandit_calibration"),
+    path("insight/", insight.show, name="insight"),
+    path("insight.csv", insight.export, name="insight_csv"),
+    path("insight/bridge/", insight.bridge, name="insight_bridge"),
+    path("insight/letter/", letter.show, name="letter"),
     path("costs/", spending.show, name="spending"),
     path("costs/prices/", prices.show, name="prices"),
     path("quota/", quota.show, name="quota"),

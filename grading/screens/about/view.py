@@ -30,6 +30,7 @@ DOCUMENTS = {
     "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
     "privacy": ("docs/privacy.md", "what is kept, who sees it, and how it goes"),
     "security": ("SECURITY.md", "what is protected against whom, and how to report a problem"),
+    "ask-what-changed": ("docs/how-to/ask-what-changed.md", "what Insight says, and how it computes it"),
     "exports": ("docs/exports.md", "what can be downloaded, column by column"),
     "laws": ("docs/laws.md", "what always holds, and every rule that is watched"),
     "architecture": ("docs/architecture.md", "how the code is laid out"),
