@@ -1,0 +1,148 @@
+"""A bare mirror of a repository, in which outcomes are looked up without running anything in the repository itself."""
+
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grading.outcomes import git, local_repositories
+from grading.outcomes.addresses import Address, resolve
+from grading.outcomes.local_repositories import LocalRepository, RepositoryRefused
+
+MAX_REFS = 20_000
+MAX_BYTES = 10 * 1024**3
+FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Without prefixes a patch and the inverse of its inverse are the same text.
+PATCH = ("--no-ext-diff", "--no-textconv", "--full-index", "--no-prefix")
+BRANCH_NAME = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a fetch brought. `tips`: the hashes of all refs. `has_branches` is False if only the default branch was
+    fetched, because the repository has more than MAX_REFS refs.
+    """
+
+    tips: frozenset[str]
+    has_branches: bool
+
+
+class Mirror:
+    """The mirror in one folder. It is made by the first fetch and may be deleted at any time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fetch(self, address: Address, default_branch: str, *, token: str = "") -> Fetched:
+        """Bring the mirror up to date. Raises GitFailed, BadAddress and RepositoryRefused.
+
+        A folder that was replaced while it was read may have brought in objects of another repository, so the mirror
+        is deleted then.
+        """
+        self._create()
+        if address.protocol != "file":
+            access = git.Access(protocol=address.protocol, token=token, resolve=resolve(address))
+            return self._fetch(address.url, default_branch, access)
+        folder = Path(address.url)
+        before = local_repositories.check(folder)
+        access = git.Access(protocol="file", safe_directory=str(before.git_dir))
+        fetched = self._fetch(str(before.git_dir), default_branch, access)
+        if not _is_unchanged(folder, before):
+            self.delete()
+            raise RepositoryRefused(f"{folder} was replaced while it was read; nothing of it is used")
+        return fetched
+
+    def _fetch(self, url: str, default_branch: str, access: git.Access) -> Fetched:
+        refs = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
+        names = [line.partition(b"\t")[2] for line in refs]
+        if f"refs/heads/{default_branch}".encode() not in names:
+            raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
+        has_branches = len(names) <= MAX_REFS
+        specs = [f"+refs/heads/{default_branch}:refs/heads/{default_branch}"]
+        if has_branches:
+            specs = ["+refs/heads/*:refs/heads/*"]
+            if any(name.startswith(b"refs/pull/") and name.endswith(b"/head") for name in names):
+                specs.append("+refs/pull/*/head:refs/pull/*/head")
+        git.run(self.folder, "fetch", "--no-tags", "--quiet", "--no-write-fetch-head", "--", url, *specs, access=access)
+        self._require_room()
+        tips = git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split()
+        return Fetched(tips=frozenset(tips), has_branches=has_branches)
+
+    def _create(self) -> None:
+        if not (self.folder / "HEAD").exists():
+            self.delete()
+            self.folder.mkdir(mode=0o700, parents=True)
+            git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+
+    def _require_room(self) -> None:
+        """Delete a mirror that is larger than MAX_BYTES. Raises GitFailed then."""
+        size = sum(path.stat().st_size for path in (self.folder / "objects").rglob("*") if path.is_file())
+        if size > MAX_BYTES:
+            self.delete()
+            raise git.GitFailed(f"the repository has more than {MAX_BYTES // 1024**3} GB; it is not followed")
+
+    def delete(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_commits(self, known_tips: Iterable[str]) -> list[str]:
+        """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
+        known = self.resolve_commits(known_tips)
+        lines = ["--all", *(f"^{commit}" for commit in known.values())]
+        return git.run(self.folder, "rev-list", "--stdin", stdin="\n".join(lines).encode()).decode("ascii").split()
+
+    def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
+        """The full hash of each of these (short or full) that is one commit of the mirror."""
+        asked = [name for name in names if re.fullmatch(r"[0-9a-f]{7,64}", name)]
+        if not asked:
+            return {}
+        lines = "".join(f"{name}^{{commit}}\n" for name in asked).encode()
+        answers = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=lines).decode().splitlines()
+        return {name: answer for name, answer in zip(asked, answers, strict=True) if FULL_HASH.fullmatch(answer)}
+
+    def refs_with(self, commit: str, limit: int) -> list[str]:
+        """The hashes of at most so many refs that contain a commit, the latest first."""
+        output = git.run(
+            self.folder,
+            "for-each-ref",
+            f"--contains={commit}",
+            f"--count={limit}",
+            "--sort=-committerdate",
+            "--format=%(objectname)",
+        )
+        return list(dict.fromkeys(output.decode("ascii").split()))
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The hash of a common ancestor of two commits, or "" if they have none."""
+        try:
+            return git.run(self.folder, "merge-base", one, other).decode("ascii").strip()
+        except git.GitFailed:
+            return ""
+
+    def patch_id_between(self, base: str, head: str) -> str:
+        """The stable patch id of the difference of two commits, or "" if they are equal."""
+        arguments = ("diff-tree", "-p", *PATCH, base, head)
+        return next((patch_id for _, patch_id in git.pipe_to_patch_id(self.folder, *arguments)), "")
+
+    def patch_ids(self, *revisions: str) -> dict[str, str]:
+        """The stable patch id of each commit in a range that is no merge and changes something."""
+        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions))
+
+    def inverse_patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
+        """The stable patch id of what undoes each of these commits. A merge is compared with its first parent."""
+        if not commits:
+            return {}
+        arguments = (*_log("--no-walk=unsorted", "-R", "--diff-merges=first-parent"), "--stdin")
+        return dict(git.pipe_to_patch_id(self.folder, *arguments, stdin="\n".join(commits).encode()))
+
+
+def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
+    try:
+        return local_repositories.check(folder) == before
+    except RepositoryRefused:
+        return False
+
+
+def _log(*options: str) -> tuple[str, ...]:
+    """`git log` with patches in the form that `git patch-id` reads."""
+    return ("log", "-p", "--format=commit %H", *PATCH, *options)
