@@ -25,6 +25,7 @@ from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
+from grading.models.outcomes import CommitSighting, OutcomeRecord, Repository, SessionCommit, SessionLanding
 from grading.models.projects import Project
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
@@ -48,6 +49,7 @@ __all__ = [
     "CategoryRule",
     "CategoryWord",
     "Comment",
+    "CommitSighting",
     "Evidence",
     "EvidenceBlob",
     "Flag",
@@ -68,6 +70,7 @@ __all__ = [
     "ModelPrice",
     "Notice",
     "NoticeChannel",
+    "OutcomeRecord",
     "PeriodicJob",
     "Project",
     "Proposal",
@@ -75,6 +78,7 @@ __all__ = [
     "QuotaTransition",
     "RecordAnchor",
     "Redaction",
+    "Repository",
     "Reveal",
     "ReviewAnswer",
     "ReviewItem",
@@ -83,7 +87,9 @@ __all__ = [
     "RuleRun",
     "SavedView",
     "Session",
+    "SessionCommit",
     "SessionFacts",
+    "SessionLanding",
     "SessionLesson",
     "SessionLog",
     "SessionShares",

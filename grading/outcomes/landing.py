@@ -9,8 +9,8 @@ import datetime as dt
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
+from grading.models.outcomes import CommitState
 from grading.outcomes import git
 from grading.outcomes.mirror import Mirror
 
@@ -20,13 +20,6 @@ REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILIN
 REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
 PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
 RECORD = re.compile(r"([0-9a-f]+)\x1f([0-9a-f ]*)\x1f(\d+)\x1f(.*?)\x1e\n?", re.DOTALL)
-
-
-class CommitState(StrEnum):
-    LANDED = "landed"
-    REVERTED = "reverted"
-    OPEN = "open"  # it exists, and is not on the default branch
-    UNKNOWN = "unknown"  # it is not in the mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """A bare mirror of a repository, in which outcomes are looked up without running anything in the repository itself."""
 
+import datetime as dt
 import re
 import shutil
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,16 @@ FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Without prefixes a patch and the inverse of its inverse are the same text.
 PATCH = ("--no-ext-diff", "--no-textconv", "--full-index", "--no-prefix")
 BRANCH_NAME = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """A commit as git stores it. `committer`: an e-mail address."""
+
+    sha: str
+    committed_at: dt.datetime
+    committer: str
+    subject: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +99,8 @@ class Mirror:
     def new_commits(self, known_tips: Iterable[str]) -> list[str]:
         """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
         known = self.resolve_commits(known_tips)
-        lines = ["--all", *(f"^{commit}" for commit in known.values())]
-        return git.run(self.folder, "rev-list", "--stdin", stdin="\n".join(lines).encode()).decode("ascii").split()
+        stdin = "".join(f"^{commit}\n" for commit in known.values()).encode()
+        return git.run(self.folder, "rev-list", "--all", "--stdin", stdin=stdin).decode("ascii").split()
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
         """The full hash of each of these (short or full) that is one commit of the mirror."""
@@ -99,6 +110,24 @@ class Mirror:
         lines = "".join(f"{name}^{{commit}}\n" for name in asked).encode()
         answers = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=lines).decode().splitlines()
         return {name: answer for name, answer in zip(asked, answers, strict=True) if FULL_HASH.fullmatch(answer)}
+
+    def describe(self, names: Iterable[str]) -> dict[str, CommitInfo]:
+        """The commit of each of these hashes (short or full) that the mirror has. Nothing, before the first fetch."""
+        if not (self.folder / "HEAD").exists():
+            return {}
+        resolved = self.resolve_commits(names)
+        if not resolved:
+            return {}
+        form = "--format=%H%x1f%ct%x1f%ce%x1f%s"
+        lines = git.run(
+            self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin="\n".join(resolved.values()).encode()
+        )
+        infos = {}
+        for line in lines.decode("utf-8", "replace").splitlines():
+            sha, at, committer, subject = [*line.split("\x1f", 3), "", "", ""][:4]
+            committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
+            infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
+        return {name: infos[sha] for name, sha in resolved.items() if sha in infos}
 
     def refs_with(self, commit: str, limit: int) -> list[str]:
         """The hashes of at most so many refs that contain a commit, the latest first."""

@@ -4,8 +4,9 @@ import datetime as dt
 
 import pytest
 
+from grading.models.outcomes import CommitState
 from grading.outcomes.addresses import parse
-from grading.outcomes.landing import CommitState, DefaultBranch, decide
+from grading.outcomes.landing import DefaultBranch, decide
 from grading.outcomes.mirror import Mirror
 from tests.outcomes.repos import EPOCH, Repo
 
