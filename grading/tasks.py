@@ -25,6 +25,7 @@ from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
+from grading.outcomes import following
 from grading.review import calibration
 from grading.reward import calibrating, judged_pairs, lessons
 from grading.wakeup import publish
@@ -133,6 +134,10 @@ def read_calibration() -> None:
     versions.store_figures(timezone.now())
 
 
+def follow_commits() -> None:
+    following.run_due(timezone.now())
+
+
 def backup() -> None:
     making.at_night()
 
@@ -151,6 +156,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read lessons": read_lessons,
     "read calibration": read_calibration,
     "read costs": read_costs,
+    "follow commits": follow_commits,
     "dead man's call": deadman.call,
     "tidy": tidy,
     "at night": at_night,

@@ -369,6 +369,7 @@ CELERY_BEAT_SCHEDULE = {
         ("read lessons", 60, 60),
         ("read calibration", 60, 60),
         ("read costs", 60, 60),
+        ("follow commits", 60, 60),
         ("dead man's call", 60, 60),
         ("tidy", 600, 300),
         # If the site was down at that time, these run at the next start.

@@ -343,6 +343,12 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"project": str(world["project_pk"]), "name": "motor"},
         queries=("", "?q=no-such-project"),
     ),
+    "admin:repositories": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {"url": "https://forge.example/ada/other", "default_branch": "main"},
+        queries=("", "?url=https://forge.example/ada/engine"),
+    ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),
     "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),

@@ -142,7 +142,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='sessioncommit',
             name='repository',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='session_commits', to='grading.repository'),
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='session_commits', to='grading.repository'),
         ),
         migrations.AddField(
             model_name='sessioncommit',

@@ -165,7 +165,7 @@ class SessionCommit(models.Model):
     # As the session claims it: a short or full hash.
     claim = models.CharField(max_length=64)
     repository = models.ForeignKey(
-        Repository, null=True, blank=True, on_delete=models.CASCADE, related_name="session_commits"
+        Repository, null=True, blank=True, on_delete=models.SET_NULL, related_name="session_commits"
     )
     sha = models.CharField(max_length=64, blank=True)
     authorship = enum_field(Authorship, default=Authorship.NOT_FOUND)

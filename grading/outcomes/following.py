@@ -74,6 +74,10 @@ def enrol(now: dt.datetime) -> int:
 
 def run_due(now: dt.datetime) -> int:
     """Look up the sessions that are due. Returns how many."""
+    for repository in Repository.objects.filter(is_paused=False, first_fetched_at=None):
+        # Its commits so far are history: what comes later can be told from them.
+        if repository.fetched_at is None or now - repository.fetched_at > LEASE:
+            fetch(repository, now)
     enrol(now)
     due = SessionLanding.objects.filter(next_check_at__lte=now).order_by("next_check_at", "pk")
     with transaction.atomic():
