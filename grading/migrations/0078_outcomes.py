@@ -205,6 +205,19 @@ class Migration(migrations.Migration):
             model_name='sessioncommit',
             constraint=models.CheckConstraint(condition=models.Q(('state__in', ['landed', 'reverted', 'open', 'unknown'])), name='session_commit_state_known'),
         ),
+        migrations.RemoveConstraint(
+            model_name='reviewitem',
+            name='review_item_entered_as_known',
+        ),
+        migrations.AlterField(
+            model_name='reviewitem',
+            name='entered_as',
+            field=models.CharField(choices=[('rule', 'raised by a rule'), ('slice', 'random slice'), ('person', 'put here by a person'), ('evidence', "new evidence after a person's grade"), ('outcome', 'what became of the work contradicts the verdict')], max_length=32),
+        ),
+        migrations.AddConstraint(
+            model_name='reviewitem',
+            constraint=models.CheckConstraint(condition=models.Q(('entered_as__in', ['rule', 'slice', 'person', 'evidence', 'outcome'])), name='review_item_entered_as_known'),
+        ),
         *append_only('grading', 'OutcomeRecord'),
         *append_only('grading', 'Submission'),
     ]

@@ -21,7 +21,7 @@ from grading.models import Artifact, CommitSighting, Evidence, Repository, Sessi
 from grading.models.evidence import ArtifactKind
 from grading.models.fields import short_hash
 from grading.models.outcomes import Authorship, CommitState, LandingState, OutcomeKind
-from grading.outcomes import addresses, landing
+from grading.outcomes import addresses, contradictions, landing
 from grading.outcomes.addresses import BadAddress
 from grading.outcomes.authorship import ClaimedCommit, decide_authorship
 from grading.outcomes.git import GitFailed
@@ -109,6 +109,7 @@ def look_up(sessions: Sequence[Session], now: dt.datetime) -> None:
     for session in sessions:
         with transaction.atomic():
             _store(session, found[session.pk], now)
+        contradictions.check(session, now)
 
 
 def fetch(repository: Repository, now: dt.datetime) -> bool:

@@ -50,7 +50,8 @@ class RepositoryForm(forms.Form):
         try:
             url = addresses.parse(self.cleaned_data["url"]).url
         except BadAddress as error:
-            raise forms.ValidationError(f"{str(error).capitalize()}.") from None
+            text = str(error)
+            raise forms.ValidationError(f"{text[:1].upper()}{text[1:]}.") from None
         if Repository.objects.filter(url=url).exists():
             raise forms.ValidationError("This repository is followed already.")
         return url
