@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0077_hosts'),
+        ('grading', '0078_per_host_jobs'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
