@@ -200,7 +200,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
 
 
 @api.post(
-    "/sessions/{session}/outcomes",
+    "/sessions/{path:session}/outcomes",
     response={201: OutcomeOut, 200: OutcomeOut, frozenset({401, 403, 404, 422, 429}): ErrorOut},
     summary="Report what became of a session's work",
 )
