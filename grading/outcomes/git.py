@@ -129,6 +129,8 @@ def _environment(access: Access) -> Iterator[dict[str, str]]:
             "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ForwardAgent=no -o PermitLocalCommand=no",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TOKEN": access.token,
+            # The certificates of the operator's own authority.
+            **{name: os.environ[name] for name in ("GIT_SSL_CAINFO",) if name in os.environ},
         }
     finally:
         shutil.rmtree(home, ignore_errors=True)

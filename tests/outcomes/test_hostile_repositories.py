@@ -12,6 +12,7 @@ from grading.outcomes.addresses import BadAddress, parse, resolve
 from grading.outcomes.git import GitFailed
 from grading.outcomes.local_repositories import RepositoryRefused, check
 from grading.outcomes.mirror import Mirror
+from tests.outcomes.https import git_server
 from tests.outcomes.repos import Repo
 
 
@@ -255,3 +256,27 @@ def test_a_token_is_in_no_command_line(repo, own, tmp_path, monkeypatch):
     assert "fetch" in commands
     assert "token-of-the-host" not in commands
     assert "token-of-the-host" not in repr(git.Access(token="token-of-the-host"))
+
+
+def test_a_private_repository_is_read_with_its_token_only(repo, own, tmp_path, monkeypatch):
+    with git_server(tmp_path, tmp_path, token="t-1") as server:
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "certificate.pem"))
+        address = parse(f"https://localhost:{server.server_port}/engine/.git")
+        for token in ("", "wrong"):
+            with pytest.raises(GitFailed):
+                own.fetch(address, "main", token=token)
+        assert own.fetch(address, "main", token="t-1").tips
+
+
+def test_redirects_are_not_followed(repo, own, tmp_path, monkeypatch):
+    """A redirect could lead the token, or the site, to another host."""
+    with git_server(tmp_path, tmp_path) as server:
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "certificate.pem"))
+        with pytest.raises(GitFailed):
+            own.fetch(parse(f"https://localhost:{server.server_port}/moved/engine/.git"), "main")
+        assert all(path.startswith("/moved/") for path in server.requests)
+
+
+def test_an_unknown_certificate_is_refused(repo, own, tmp_path):
+    with git_server(tmp_path, tmp_path) as server, pytest.raises(GitFailed, match="certificate"):
+        own.fetch(parse(f"https://localhost:{server.server_port}/engine/.git"), "main")

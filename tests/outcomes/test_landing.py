@@ -8,6 +8,7 @@ from grading.models.outcomes import CommitState
 from grading.outcomes.addresses import parse
 from grading.outcomes.landing import DefaultBranch, decide
 from grading.outcomes.mirror import Mirror
+from tests.outcomes.https import git_server
 from tests.outcomes.repos import EPOCH, Repo
 
 LANDED, REVERTED, OPEN = CommitState.LANDED, CommitState.REVERTED, CommitState.OPEN
@@ -19,13 +20,24 @@ def repo(tmp_path):
     return Repo(tmp_path / "engine")
 
 
+@pytest.fixture(params=["folder", "https"])
+def address(request, repo, tmp_path, monkeypatch):
+    """Where the repository is read from: its folder, or a server."""
+    if request.param == "folder":
+        yield str(repo.folder)
+        return
+    with git_server(tmp_path, tmp_path) as server:
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "certificate.pem"))
+        yield f"https://localhost:{server.server_port}/engine/.git"
+
+
 @pytest.fixture
-def fate(repo, tmp_path):
-    """What became of a commit, after a fetch from the folder."""
+def fate(address, tmp_path):
+    """What became of a commit, after a fetch."""
     mirror = Mirror(tmp_path / "mirror.git")
 
     def look_up(*commits, pulls=()):
-        mirror.fetch(parse(str(repo.folder)), "main")
+        mirror.fetch(parse(address), "main")
         resolved = mirror.resolve_commits(commits)
         branch = DefaultBranch.load(mirror, "main", SINCE)
         outcomes = decide(mirror, branch, resolved.values(), dict.fromkeys(resolved.values(), pulls))
@@ -191,6 +203,17 @@ def test_recycled_branch_name(repo, fate):
     new = repo.commit("Something different")
     repo.squash("feature", "Do something different")
     assert fate(old, new) == [OPEN, LANDED]
+
+
+def test_fork(repo, fate):
+    """The branch is in another repository; the forge keeps it as a pull request's ref."""
+    (mine,) = work(repo, 1)
+    repo.git("update-ref", "refs/pull/142/head", "feature")
+    repo.git("checkout", "-q", "main")
+    repo.git("branch", "-D", "feature")
+    assert fate(mine) == OPEN
+    repo.squash("refs/pull/142/head", "Add it (#142)")
+    assert fate(mine) == LANDED
 
 
 def test_short_hashes_and_unknown_ones(repo, fate):
