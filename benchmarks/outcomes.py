@@ -14,6 +14,7 @@ repository.
 """
 
 import datetime as dt
+import hashlib
 import itertools
 import json
 import resource
@@ -212,7 +213,7 @@ def _finish_work(history: History, fate: Fate, number: int, commits: list[str], 
     name, text = next(iter(files[-1].items()))
     if fate is Fate.AMENDED:
         # The session claims a hash that was pushed over before anybody saw it.
-        commits[:] = [f"{number:08d}" + "beef" * 8]
+        commits[:] = [hashlib.sha1(f"{history.folder.name} {number}".encode(), usedforsecurity=False).hexdigest()]
     elif fate is Fate.MERGED:
         history.commit("main", f"Merge {branch}", {name: text}, parents=f"merge {commits[-1]}")
     elif fate is Fate.REBASED:

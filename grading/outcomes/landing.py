@@ -7,7 +7,7 @@ merge or its pull request, or has the inverse patch; a revert of that revert res
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grading.models.outcomes import CommitState
@@ -67,8 +67,9 @@ class Mention:
 class DefaultBranch:
     """The commits of a default branch since a time, parents before children, with what is looked up in them."""
 
-    def __init__(self, commits: Mapping[str, BranchCommit], patch_of: Mapping[str, str]) -> None:
+    def __init__(self, name: str, commits: Mapping[str, BranchCommit], patch_of: Mapping[str, str]) -> None:
         """`patch_of`: the patch id of each commit that is no merge."""
+        self.name = name
         self.commits = commits
         self.position = {sha: index for index, sha in enumerate(commits)}
         self.tip = next(reversed(list(commits)), "")
@@ -93,7 +94,7 @@ class DefaultBranch:
         ]
         commits = {commit.sha: commit for commit in reversed(newest_first)}
         patch_ids = mirror.patch_ids(*revisions)
-        return cls(commits, {sha: patch_id for sha, patch_id in patch_ids.items() if sha in commits})
+        return cls(name, commits, {sha: patch_id for sha, patch_id in patch_ids.items() if sha in commits})
 
     def earliest_with(self, patch_id: str) -> str:
         """The first commit of the branch with a patch id, or ""."""
@@ -134,10 +135,8 @@ def decide(
     """
     commits = list(commits)
     own_patches = _own_patch_ids(mirror, [sha for sha in commits if sha not in branch.commits])
-    landed: dict[str, str] = {}
-    for sha in commits:
-        landed_as = sha if sha in branch.commits else branch.earliest_with(own_patches.get(sha, ""))
-        landed[sha] = landed_as or _squashed_into(mirror, branch, sha)
+    landed = {sha: sha if sha in branch.commits else branch.earliest_with(own_patches.get(sha, "")) for sha in commits}
+    landed |= _find_squashes(mirror, branch, [sha for sha, landed_as in landed.items() if not landed_as])
     brought = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
     inverse = mirror.inverse_patch_ids(sorted(set().union(*brought.values())))
     outcomes: dict[str, CommitOutcome] = {}
@@ -157,16 +156,55 @@ def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
     return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
 
 
-def _squashed_into(mirror: Mirror, branch: DefaultBranch, sha: str) -> str:
-    """The commit of the default branch that has the patch of a whole branch which contains `sha`, or ""."""
-    if not branch.tip:
-        return ""
-    for head in dict.fromkeys([sha, *mirror.refs_with(sha, MAX_HEADS)]):
-        base = mirror.merge_base(branch.tip, head)
-        patch_id = mirror.patch_id_between(base, head) if base and base != head else ""
-        if squash := branch.earliest_with(patch_id):
-            return squash
-    return ""
+def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:
+    """For each of these commits: the commit of the default branch that has the patch of a whole branch which contains
+    it, or "".
+    """
+    if not commits:
+        return {}
+    parents = mirror.parents_beside(branch.name, commits)
+    tips, children = mirror.tips(), _invert(parents)
+    heads = {sha: _heads_with(sha, children, tips) for sha in commits}
+    bases = {head: base for each in heads.values() for head in each if (base := _base(head, parents, branch))}
+    patch_ids = mirror.patch_ids_between(bases)
+    return {
+        sha: next(filter(None, (branch.earliest_with(patch_ids.get(head, "")) for head in heads[sha])), "")
+        for sha in commits
+    }
+
+
+def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    children: dict[str, list[str]] = {}
+    for sha, its_parents in parents.items():
+        for parent in its_parents:
+            children.setdefault(parent, []).append(sha)
+    return children
+
+
+def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
+    """The commit itself, and at most MAX_HEADS tips that contain it."""
+    heads, waiting, seen = [sha], [sha], {sha}
+    while waiting and len(heads) <= MAX_HEADS:
+        for child in children.get(waiting.pop(), ()):
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+                if child in tips:
+                    heads.append(child)
+    return heads
+
+
+def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
+    """The latest commit of the default branch that `head` contains, or "" if that is older than what was loaded."""
+    waiting, seen, bases = [head], {head}, []
+    while waiting:
+        for parent in parents.get(waiting.pop(), ()):
+            if parent in parents and parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+            elif parent in branch.position:
+                bases.append(parent)
+    return max(bases, key=branch.position.__getitem__, default="")
 
 
 def _find_revert(

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,8 +77,7 @@ class Mirror:
                 specs.append("+refs/pull/*/head:refs/pull/*/head")
         git.run(self.folder, "fetch", "--no-tags", "--quiet", "--no-write-fetch-head", "--", url, *specs, access=access)
         self._require_room()
-        tips = git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split()
-        return Fetched(tips=frozenset(tips), has_branches=has_branches)
+        return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
     def _create(self) -> None:
         if not (self.folder / "HEAD").exists():
@@ -129,29 +128,27 @@ class Mirror:
             infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
         return {name: infos[sha] for name, sha in resolved.items() if sha in infos}
 
-    def refs_with(self, commit: str, limit: int) -> list[str]:
-        """The hashes of at most so many refs that contain a commit, the latest first."""
-        output = git.run(
-            self.folder,
-            "for-each-ref",
-            f"--contains={commit}",
-            f"--count={limit}",
-            "--sort=-committerdate",
-            "--format=%(objectname)",
-        )
-        return list(dict.fromkeys(output.decode("ascii").split()))
+    def tips(self) -> set[str]:
+        """The hashes of all refs."""
+        return set(git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split())
 
-    def merge_base(self, one: str, other: str) -> str:
-        """The hash of a common ancestor of two commits, or "" if they have none."""
-        try:
-            return git.run(self.folder, "merge-base", one, other).decode("ascii").strip()
-        except git.GitFailed:
-            return ""
+    def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The parents of each commit that is not on a branch, of all refs and of these commits."""
+        stdin = "".join(f"{name}\n" for name in (*commits, f"^refs/heads/{branch}")).encode()
+        output = git.run(self.folder, "rev-list", "--all", "--parents", "--stdin", stdin=stdin).decode("ascii")
+        lines = (line.split() for line in output.splitlines())
+        return {sha: tuple(parents) for sha, *parents in lines}
 
-    def patch_id_between(self, base: str, head: str) -> str:
-        """The stable patch id of the difference of two commits, or "" if they are equal."""
-        arguments = ("diff-tree", "-p", *PATCH, base, head)
-        return next((patch_id for _, patch_id in git.pipe_to_patch_id(self.folder, *arguments)), "")
+    def patch_ids_between(self, pairs: Mapping[str, str]) -> dict[str, str]:
+        """For each head with its base: the stable patch id of the difference, if there is one."""
+        commits = [*pairs, *pairs.values()]
+        names = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
+        trees = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=names).decode("ascii").split()
+        tree_of = dict(zip(commits, trees, strict=True))
+        # Each difference is headed by the first of its trees, so that is the head's, and -R turns the difference round.
+        lines = "".join(f"{tree_of[head]} {tree_of[base]}\n" for head, base in pairs.items()).encode()
+        by_tree = dict(git.pipe_to_patch_id(self.folder, "diff-tree", "--stdin", "-p", "-r", "-R", *PATCH, stdin=lines))
+        return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}
 
     def patch_ids(self, *revisions: str) -> dict[str, str]:
         """The stable patch id of each commit in a range that is no merge and changes something."""
