@@ -382,6 +382,8 @@ DJANGOS: dict[str, Address] = {
     "admin:app_list": Address(opens=VIEWER, of="app", away="404"),
 }
 PROGRAMS: dict[str, Address] = {
+    # For whoever has the secret of the webhook: tests/outcomes/test_github.py.
+    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="403", inside="405"),
     "submit_session": Address(opens=ANYONE, kind=FILE),
     "live": Address(opens=ANYONE, kind=FILE),
     "ready": Address(opens=ANYONE, kind=FILE),
@@ -393,7 +395,7 @@ PROGRAMS: dict[str, Address] = {
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
 TOKENS = {
     "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
-    "api:read_token", "api:read_judging",
+    "api:read_token", "api:read_judging", "api:report_outcome", "api:report_outcomes",
 }  # fmt: skip
 
 

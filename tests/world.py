@@ -125,7 +125,7 @@ def make() -> World:
             "arm": ("category", Arm.objects.get(bandit__name="category", name="news").pk),
             "arm_other": Arm.objects.get(bandit__name="category", name="social").pk,
             "model_text": other.model,
-            "repository": Repository.objects.create(name="tools", url="https://forge.example/ada/tools"),
+            "repository_key": Repository.objects.create(name="tools", url="https://forge.example/ada/tools"),
             "project_pk": Project.objects.for_key("forge.example/ada/engine").pk,
             "app": ("grading",),
             "provider": ("sso",),

@@ -218,6 +218,19 @@ class Migration(migrations.Migration):
             model_name='reviewitem',
             constraint=models.CheckConstraint(condition=models.Q(('entered_as__in', ['rule', 'slice', 'person', 'evidence', 'outcome'])), name='review_item_entered_as_known'),
         ),
+        migrations.CreateModel(
+            name='WebhookDelivery',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('delivery', models.CharField(max_length=100)),
+                ('received_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+                ('repository', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='grading.repository')),
+            ],
+            options={
+                'verbose_name_plural': 'webhook deliveries',
+                'constraints': [models.UniqueConstraint(fields=('repository', 'delivery'), name='webhook_delivery_once')],
+            },
+        ),
         *append_only('grading', 'OutcomeRecord'),
         *append_only('grading', 'Submission'),
     ]

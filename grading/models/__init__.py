@@ -25,7 +25,14 @@ from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
-from grading.models.outcomes import CommitSighting, OutcomeRecord, Repository, SessionCommit, SessionLanding
+from grading.models.outcomes import (
+    CommitSighting,
+    OutcomeRecord,
+    Repository,
+    SessionCommit,
+    SessionLanding,
+    WebhookDelivery,
+)
 from grading.models.projects import Project
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
@@ -101,4 +108,5 @@ __all__ = [
     "Submission",
     "SubmissionAddress",
     "TokenUsage",
+    "WebhookDelivery",
 ]

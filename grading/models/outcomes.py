@@ -223,3 +223,18 @@ class SessionLanding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.session_id}: {self.state}"
+
+
+class WebhookDelivery(models.Model):
+    """A delivery of a forge's webhook that was taken in, by the id that the forge gave it."""
+
+    repository = models.ForeignKey(Repository, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
+    delivery = models.CharField(max_length=100)
+    received_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        verbose_name_plural = "webhook deliveries"
+        constraints = [models.UniqueConstraint(fields=["repository", "delivery"], name="webhook_delivery_once")]
+
+    def __str__(self) -> str:
+        return f"{self.delivery} of {self.repository_id}"

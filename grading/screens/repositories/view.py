@@ -1,5 +1,7 @@
 """Repositories in which the site looks up what became of sessions' work."""
 
+import secrets
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -9,14 +11,17 @@ from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from grading.access.recording import record
+from grading.agent.views import site_address
 from grading.models import Project, Repository, SessionLanding
 from grading.models.audit import AuditKind
 from grading.outcomes import addresses
 from grading.outcomes.addresses import BadAddress
 from grading.outcomes.following import TOKEN_PURPOSE, mirror_of
+from grading.outcomes.github import SECRET_PURPOSE
 from grading.outcomes.mirror import BRANCH_NAME
 from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.signals.remotes import project_key
@@ -81,20 +86,25 @@ class RepositoryForm(forms.Form):
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> HttpResponse:
     """The followed repositories; a POST follows one, or pauses, resumes, checks or removes one."""
+    webhook = None
     form = RepositoryForm(initial={"url": request.GET.get("url", "")[:500], "default_branch": "main"})
     if request.method == "POST":
         if not request.user.has_perm(CHANGE):
             raise PermissionDenied
-        if act := request.POST.get("do", ""):
+        act = request.POST.get("do", "")
+        if act == "webhook":
+            webhook = _make_webhook(request, request.POST.get("repository", ""))
+        elif act:
             _change(request, act, request.POST.get("repository", ""))
             return redirect("admin:repositories")
-        form = RepositoryForm(request.POST)
-        if form.is_valid():
-            with transaction.atomic():
-                repository = form.save(request.user)
-                record(AuditKind.PROJECT, f"followed the repository {repository}", detail=repository.url)
-            messages.success(request, f"{repository} is followed. It is fetched within a minute.")
-            return redirect("admin:repositories")
+        else:
+            form = RepositoryForm(request.POST)
+            if form.is_valid():
+                with transaction.atomic():
+                    repository = form.save(request.user)
+                    record(AuditKind.PROJECT, f"followed the repository {repository}", detail=repository.url)
+                messages.success(request, f"{repository} is followed. It is fetched within a minute.")
+                return redirect("admin:repositories")
     own = Q(project__sessions__is_sample=False)
     context = {
         "title": "Repositories",
@@ -102,6 +112,7 @@ def show(request: StaffRequest) -> HttpResponse:
         "may": request.user.has_perm(CHANGE),
         "repositories": Repository.objects.annotate(count=Count("project__sessions", filter=own)),
         "suggestions": _suggestions(),
+        "webhook": webhook,
     }
     return TemplateResponse(request, "repositories/repositories.html", context, status=400 if form.errors else 200)
 
@@ -111,6 +122,18 @@ def _suggestions() -> list[Project]:
     own = Count("sessions", filter=Q(sessions__is_sample=False))
     projects = Project.objects.filter(key__contains="/", repository=None).annotate(count=own).filter(count__gt=0)
     return list(projects.order_by("-count", "key")[:SUGGESTED])
+
+
+def _make_webhook(request: StaffRequest, key: str) -> dict[str, str]:
+    """Give the repository a new webhook secret. Returns what has to be entered on GitHub; the secret is shown once."""
+    repository = get_object_or_404(Repository, pk=primary_key(key))
+    secret = secrets.token_hex(32)
+    with transaction.atomic():
+        repository.sealed_webhook_secret = seal(secret, purpose=SECRET_PURPOSE)
+        repository.save(update_fields=["sealed_webhook_secret"])
+        record(AuditKind.PROJECT, f"made a webhook secret for {repository}", detail=repository.url)
+    address = f"{site_address(request)}{reverse('github_event', args=[repository.pk])}"
+    return {"repository": str(repository), "address": address, "secret": secret}
 
 
 def _change(request: StaffRequest, act: str, key: str) -> None:
