@@ -370,6 +370,7 @@ CELERY_BEAT_SCHEDULE = {
         ("read calibration", 60, 60),
         ("read costs", 60, 60),
         ("read insight", 600, 600),
+        ("follow commits", 60, 60),
         ("dead man's call", 60, 60),
         ("weekly letter", 600, 300),
         ("recheck evidence", 600, 300),

@@ -24,6 +24,10 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
     submit_session.py --resend 2026-03-31T02:30:00Z
                                   send again what was sent since then, to a site that was restored from a backup; what
                                   it has already changes nothing
+    submit_session.py --outcome ci=pass --session ID
+                                  report what became of a session's work, from CI or a runner whose token may do so:
+                                  KIND=pass, fail, unknown or a number from 0 to 1. --url URL and --detail TEXT go with
+                                  it; exit status 1 if the site did not take it
 
 Environment, all optional but the token:
     GRADINGSITE_TOKEN       the agent's token; or in the file ~/.gradingsite/token
@@ -80,7 +84,7 @@ MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is awa
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
-OK, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 401, 422, 500
+OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
 # What an earlier site does not know, or a later one takes no longer: without it the session is sent once more.
 OPTIONAL = {"project", "task", "ran_with"}
@@ -118,6 +122,8 @@ def main(arguments: list[str]) -> int:
         return check()
     elif "--backfill" in arguments:
         return backfill(arguments)
+    elif "--outcome" in arguments:
+        return report_outcome(arguments)
     else:
         hook(arguments)
     return 0
@@ -1718,6 +1724,54 @@ def log(line: str) -> None:
             path.unlink()
         with open(path, "a") as file:
             file.write(f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} {line}\n")
+
+
+# --- what became of the work
+
+
+def report_outcome(arguments: list[str]) -> int:
+    """Send one outcome of a session. Returns the exit status."""
+    try:
+        path, outcome = parse_outcome(arguments)
+        status, answer = post_json(path, outcome)
+    except SetupError as problem:
+        print_line(str(problem))
+        return 1
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        print_line(f"{site()} does not answer ({type(error).__name__}: {error}); nothing was reported")
+        return 1
+    reply = json_object(answer) or {}
+    if status not in (OK, CREATED):
+        reason = "; ".join(str(reply[name]) for name in ("expected", "got", "todo") if reply.get(name)) or answer[:300]
+        print_line(f"not taken, {status}: {reason}")
+        return 1
+    print_line(f"{outcome['kind']} {outcome['value']} {'reported' if status == CREATED else 'was known'}")
+    return 0
+
+
+def parse_outcome(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """The path and the body of the request. Raises SetupError."""
+    options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905 - new in Python 3.10
+    unknown = options.keys() - {"--outcome", "--session", "--url", "--detail"}
+    kind, separator, value = options.get("--outcome", "").partition("=")
+    session = options.get("--session", "")
+    if unknown or len(arguments) % 2 or not (kind and separator and value and session):
+        raise SetupError("expected --outcome KIND=VALUE --session ID, and perhaps --url URL and --detail TEXT")
+    outcome: dict[str, Any] = {"kind": kind, "value": value}
+    with contextlib.suppress(ValueError):
+        outcome["value"] = float(value)
+    outcome.update({name: options[f"--{name}"] for name in ("url", "detail") if f"--{name}" in options})
+    return f"/api/v1/sessions/{urllib.parse.quote(session, safe='')}/outcomes", outcome
+
+
+def post_json(path: str, body: dict[str, Any]) -> tuple[int, str]:
+    """Send JSON to the site. Returns the status and the beginning of the answer."""
+    address, make = parted_address()
+    headers = {"Authorization": f"Bearer {token()}", "Content-Type": "application/json"}
+    with contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)) as connection:
+        connection.request("POST", f"{address.path.rstrip('/')}{path}", json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, response.read(20_000).decode(errors="replace")
 
 
 if __name__ == "__main__":

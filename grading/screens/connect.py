@@ -34,6 +34,11 @@ HOLDERS = (
         "It reports on its own work, so its rewards count less.",
     ),
     (TokenScope.READ, "A dashboard or script", "It can read, and submit nothing."),
+    (
+        TokenScope.OUTCOMES,
+        "CI",
+        "It reports whether work passed or was merged, and can neither read nor submit sessions.",
+    ),
 )
 
 

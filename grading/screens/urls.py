@@ -31,6 +31,7 @@ from grading.screens.progress import view as progress
 from grading.screens.projects import view as projects
 from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
+from grading.screens.repositories import view as repositories
 from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
 from grading.screens.session import late_words, raw
@@ -128,6 +129,7 @@ urlpatterns = [
     path("settings/", settings_page.show, name="settings"),
     path("calibration/", calibration.show, name="calibration"),
     path("settings/projects/", projects.show, name="projects"),
+    path("settings/repositories/", repositories.show, name="repositories"),
     path("settings/invite/", inviting.invite, name="invite"),
     path("settings/judge/", judge_key.show, name="judge_key"),
     path("settings/about/", about.show, name="about"),
