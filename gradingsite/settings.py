@@ -14,8 +14,9 @@ from django.utils.functional import SimpleLazyObject
 from gradingsite import broker
 from gradingsite.evidence import evidence_storage
 from gradingsite.privacy import chance_key, keep_private, secret_key
+from gradingsite.state import RESOURCES, ROOT, state_folder
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = ROOT
 
 
 def env(name: str, default: str = "") -> str:
@@ -86,7 +87,7 @@ def env_networks(name: str) -> list[str]:
 
 
 # The site writes all of its files here: database, evidence, broker, secrets.
-STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
+STATE_DIR = state_folder()
 keep_private(STATE_DIR)
 
 
@@ -180,7 +181,7 @@ WSGI_APPLICATION = "gradingsite.wsgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

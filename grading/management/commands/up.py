@@ -26,9 +26,10 @@ from grading.busy import StorageAway
 from grading.evidence import store
 from gradingsite import broker, keys, schema
 from gradingsite.ports import port_taken
+from gradingsite.state import IS_CHECKOUT
 from gradingsite.supervisor import Program, become, die_with_parent
 
-DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+DJANGO = [sys.executable, "-m", "gradingsite"]
 WEB = [sys.executable, "-m", "gradingsite.web"]
 CELERY = [sys.executable, "-m", "celery", "--app", "gradingsite"]
 # `--without-…`: workers need not know of each other, since the queue is in the database.
@@ -110,7 +111,9 @@ class Command(BaseCommand):
             lines.append(f"   story      {self.address}story/")
         if password:
             lines.append(f"   log in     user admin, password {password}   (shown this once)")
-        lines.append(f"   password   lost? {os.path.relpath(sys.executable)} manage.py changepassword admin")
+        manage = f"{os.path.relpath(sys.executable)} manage.py" if IS_CHECKOUT else "gradingsite"
+        lines.append(f"   password   lost? {manage} changepassword admin")
+        lines.append(f"   stored in  {settings.STATE_DIR}")
         lines.append("   stop       Ctrl-C")
         self.stdout.write("\n" + "\n".join(lines) + "\n\n")
         self.stdout.flush()
