@@ -20,6 +20,7 @@ def main() -> None:
             "`uvx gradingsite`, `pipx install gradingsite`, or a virtual environment of its own."
         )
     pin_code()
+    os.environ.pop("GRADINGSITE_TRIAL", None)  # no setting: only `try` knows the key to the pages of a trial
     if sys.argv[1:2] == ["try"]:
         from gradingsite import trial
 

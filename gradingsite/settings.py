@@ -86,6 +86,8 @@ def env_networks(name: str) -> list[str]:
         ) from None
 
 
+# Whether this is `gradingsite try`: one process that reads logs where they are, for the person who started it.
+TRIAL = env_bool("GRADINGSITE_TRIAL", default=False)
 # The site writes all of its files here: database, evidence, broker, secrets.
 STATE_DIR = state_folder()
 keep_private(STATE_DIR)
@@ -144,6 +146,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "gradingsite.middleware.add_request_id",
+    "grading.trial.access.require_key",
     "gradingsite.middleware.UnavailableMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -155,6 +158,7 @@ MIDDLEWARE = [
     "gradingsite.middleware.show_invisible_characters",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "grading.trial.access.sign_in",
     "grading.access.recording.remember_request",
     "grading.access.sessions.note_use",
     "allauth.account.middleware.AccountMiddleware",

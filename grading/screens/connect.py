@@ -62,7 +62,7 @@ class TokenForm(forms.Form):
 
 @staff_view("grading.add_apitoken")
 def show(request: StaffRequest) -> TemplateResponse:
-    form, issued, agent = ConnectForm(), "", None
+    form, issued, agent = ConnectForm(initial={"agent": request.GET.get("agent", "")}), "", None
     if request.method == "POST" and "token" in request.POST:
         agent, issued = _change(request)
     elif request.method == "POST":
