@@ -133,6 +133,11 @@ class LocalLog:
         return io.BufferedReader(in_place.FirstBytes(self.file, self.stored.size), CHUNK)
 
     def keep(self) -> None:
+        """Store where the log is, unless a copy is stored or the same bytes were read from another file."""
+        row = LogInPlace.objects.filter(pk=self.stored.sha256).first()
+        is_elsewhere = row is not None and row.path != str(self.path) and in_place.exists(row.pk)
+        if is_elsewhere or default_storage.exists(blob_name(self.stored.sha256)):
+            return
         columns = {"path": str(self.path), "size": self.stored.size, "modified": self.modified}
         LogInPlace.objects.update_or_create(pk=self.stored.sha256, defaults=columns)
 

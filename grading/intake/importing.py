@@ -138,7 +138,7 @@ def import_log(
             existing = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
             if existing is not None:
                 if in_place:
-                    incoming.keep()  # it may have moved
+                    incoming.keep()  # the file may have moved
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
                 log = receiving.parse(plain, path.name)

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,13 @@ class Cleanup:
 
 def cleanup() -> Cleanup:
     days, folder = cleanup_days(), str(KEPT_IN[CLAUDE_CODE]())
-    rows = LogInPlace.objects.filter(path__startswith=folder + "/").order_by("modified")
-    logs = {path: modified for path, modified in rows.values_list("path", "modified") if Path(path).exists()}
-    ends = sorted(dt.datetime.fromtimestamp(each / 1e9, dt.UTC) + dt.timedelta(days=days) for each in logs.values())
-    return Cleanup(days=days, moments=tuple(ends), now=timezone.now())
+    paths = set(LogInPlace.objects.filter(path__startswith=folder + "/").values_list("path", flat=True))
+    moments = []
+    for path in paths:
+        with suppress(OSError):  # it is gone
+            changed = dt.datetime.fromtimestamp(Path(path).stat().st_mtime, dt.UTC)
+            moments.append(changed + dt.timedelta(days=days))
+    return Cleanup(days=days, moments=tuple(sorted(moments)), now=timezone.now())
 
 
 # --- prompts without a transcript ------------------------------------------------------------------------------------

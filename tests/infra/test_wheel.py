@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import zipfile
 from importlib import metadata
@@ -9,12 +11,14 @@ from importlib import metadata
 import httpx2
 import pytest
 from packaging.requirements import Requirement
+from playwright.sync_api import expect
 
 from gradingsite import broker
 from gradingsite.state import ROOT, is_site
 from tests import wheel
 from tests.infra.test_supervisor import read_until
 from tests.processes import started
+from tests.trial.homes import make_home, trial
 
 
 @pytest.fixture(scope="session")
@@ -136,3 +140,34 @@ def test_code_in_the_folder_that_it_runs_in_is_not_imported(command, places):
     status, text = run(command, "check", "--fail-level", "ERROR", **places)
     assert "code of the folder ran" not in text
     assert "database is empty" in text or status == 0
+
+
+@pytest.mark.browser
+def test_try_shows_in_a_browser_what_ran_here_and_touches_nothing_else(built, chromium, tmp_path):
+    """A home with the logs of each harness, an empty environment, and an operating system without Linux' functions.
+
+    tests/trial/sandbox.py ends the process if it writes outside the state folder, connects or listens beyond this
+    machine, or starts a process.
+    """
+    command = wheel.install(built, tmp_path / "e")
+    state = tmp_path / ".local" / "share" / "gradingsite"
+    shutil.copy(ROOT / "tests" / "trial" / "sandbox.py", wheel.packages(tmp_path / "e") / "sitecustomize.py")
+    logs = make_home(tmp_path)
+    before = {log: log.stat().st_mtime_ns for log in logs}
+    unset = {"PORT": "", "GRADINGSITE_STATE": ""}
+    with trial(tmp_path, command=(command,), SANDBOX=str(state), **unset) as started:
+        assert f"stored in  {state}" in started.greeting
+        page = chromium.new_page()
+        page.goto(started.address)
+        expect(page.get_by_role("heading", name="What ran here")).to_be_visible()
+        expect(page.get_by_role("button", name="Keep this")).to_be_visible(timeout=120_000)
+        for harness in ("claude-code", "codex", "gptme"):
+            expect(page.get_by_role("cell", name=harness, exact=True).first).to_be_visible()
+        page.get_by_role("link", name="every session").click()
+        page.locator("#list tbody a").first.click()
+        expect(page.get_by_text("Facts").first).to_be_visible()
+        started.process.send_signal(signal.SIGINT)
+        output = started.process.stdout.read()
+        assert started.process.wait(30) == 0, output
+    assert {log: log.stat().st_mtime_ns for log in logs} == before
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700

@@ -22,6 +22,7 @@ from grading.api.gate import refusal_of
 from grading.backups import upgrading
 from grading.backups.databases import BackupProblem
 from grading.evidence import care
+from grading.intake import importing
 from grading.trial import access, keeping, places, reading
 from gradingsite import running, schema, web
 from gradingsite.server import SharedCounts, WebServer
@@ -77,6 +78,7 @@ class Command(BaseCommand):
         schema.begin_program()
         access.make_local_user()
         care.expire(timezone.now())
+        importing.forget_files(timezone.now())
 
     def agrees_to_copy(self, folders: Sequence[Path], *, yes: bool) -> bool:
         """Whether the person agrees to copies of all logs. Raises CommandError if nobody can be asked."""
