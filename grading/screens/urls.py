@@ -113,6 +113,7 @@ urlpatterns = [
     path("views/", saved_views.save, name="views"),
     path("views/<int:pk>/", saved_views.change, name="view"),
     path("connect/", connect.show, name="connect"),
+    path("connect/<int:pk>/arrival/", connect.arrival, name="arrival"),
     path("try/", first_page.show, name="trial"),
     path("try/keep/", first_page.keep, name="trial_keep"),
     path("imports/", imports.show, name="imports"),
