@@ -87,9 +87,9 @@ def env_networks(name: str) -> list[str]:
 
 
 # Whether this is `gradingsite try`: one process that reads logs where they are, for the person who started it.
-TRIAL = env_bool("GRADINGSITE_TRIAL", default=False)
+TRIAL = os.environ.get("GRADINGSITE_TRIAL") == "yes"  # set by gradingsite.command alone
 # The site writes all of its files here: database, evidence, broker, secrets.
-STATE_DIR = state_folder()
+STATE_DIR = state_folder(env("GRADINGSITE_STATE"))
 keep_private(STATE_DIR)
 
 

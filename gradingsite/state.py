@@ -13,11 +13,10 @@ RESOURCES = ROOT if IS_CHECKOUT else _PACKAGED
 START = "make run" if IS_CHECKOUT else "gradingsite up"
 
 
-def state_folder() -> Path:
-    """The folder that the site writes to: GRADINGSITE_STATE, else a checkout's `var`, else `./var` if it is a site's,
-    else `gradingsite` in the user's folder for data.
+def state_folder(chosen: str) -> Path:
+    """The folder that the site writes to: the chosen one, else a checkout's `var`, else `./var` if it is a site's, else
+    `gradingsite` in the user's folder for data.
     """
-    chosen = os.environ.get("GRADINGSITE_STATE", "").strip()
     if chosen:
         return Path(chosen).resolve()
     if IS_CHECKOUT:

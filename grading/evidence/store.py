@@ -452,7 +452,7 @@ class _Checked(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs want any buffer
         try:
-            count = self._plain.readinto(buffer)
+            count: int = self._plain.readinto(buffer)
         except zstandard.ZstdError as error:
             raise Damaged(f"{self._row} cannot be decompressed; restore it from a backup") from error
         self._digest.update(buffer[:count])

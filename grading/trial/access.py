@@ -7,6 +7,7 @@ secrets are in the memory of the one process alone.
 import secrets
 import threading
 from collections.abc import Callable
+from typing import cast
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -95,7 +96,7 @@ def sign_in(get_response: View) -> View:
         raise MiddlewareNotUsed
 
     def answer(request: HttpRequest) -> HttpResponse:
-        request.user = SimpleLazyObject(lambda: User.objects.get(username=USERNAME))
+        request.user = cast("User", SimpleLazyObject(lambda: User.objects.get(username=USERNAME)))
         return get_response(request)
 
     return answer

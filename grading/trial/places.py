@@ -89,8 +89,8 @@ def lost_prompts() -> list[LostPrompt]:
     kept = Evidence.objects.filter(kind=EvidenceKind.TRANSCRIPT, problem="")
     kept = kept.exclude(sha256__in=list(LogInPlace.objects.values_list("pk", flat=True)))
     ids |= set(kept.values_list("session__external_id", flat=True))
-    sessions = Session.objects.exclude(started_at=None).values_list("external_id", "started_at", "ended_at")
-    spans = [(start - TOLERANCE, end + TOLERANCE) for name, start, end in sessions if name in ids]
+    sessions = Session.objects.values_list("external_id", "started_at", "ended_at")
+    spans = [(start - TOLERANCE, end + TOLERANCE) for name, start, end in sessions if start and name in ids]
     lost = []
     for row in history_lines(claude_home() / "history.jsonl"):
         prompt = read_prompt(row)

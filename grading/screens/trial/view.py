@@ -118,7 +118,7 @@ def by_model(sessions: QuerySet[Session]) -> list[dict[str, Any]]:
     rows = sessions.order_by().values("harness__name", "model")
     rows = rows.annotate(
         sessions=Count("pk"),
-        cost=Sum("cost_micro"),
+        cost_sum=Sum("cost_micro"),
         priced=Count("cost_micro"),
         tool_calls=Sum("facts__tool_calls"),
         failed_calls=Sum("facts__failed_calls"),
@@ -134,7 +134,7 @@ def by_model(sessions: QuerySet[Session]) -> list[dict[str, Any]]:
     for row in rows.order_by("-sessions", "harness__name", "model"):
         of = (row["harness__name"], row["model"])
         made_here = {name: counts.get((*of, name), 0) for name in work.values()}
-        table.append({**row, **made_here, "harness": of[0] or "unknown", "usd": dollars(row["cost"])})
+        table.append({**row, **made_here, "harness": of[0] or "unknown", "usd": dollars(row["cost_sum"])})
     return table
 
 
