@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from grading import monitoring, review
 from grading.access.sessions import SessionStore
-from grading.backups import making
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
+from grading.housekeeping import Housekeeping
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary, enqueuing, ordering, sweeper, worker
@@ -38,6 +38,7 @@ def begin(**_kwargs: Any) -> None:
     connections.close_all()
     telemetry.start("worker")
     monitoring.attend(Component.WORKER)
+    Housekeeping(is_worker=True).start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -89,8 +90,7 @@ def prioritise() -> None:
     review.take_turns(timezone.now())
 
 
-def tidy() -> None:
-    care.delete_leftovers()
+def recheck_evidence() -> None:
     care.recheck_damaged()
 
 
@@ -133,10 +133,6 @@ def read_calibration() -> None:
     versions.store_figures(timezone.now())
 
 
-def backup() -> None:
-    making.at_night()
-
-
 # The jobs of CELERY_BEAT_SCHEDULE, by name. `take_turn` runs them.
 PERIODIC: Mapping[str, Callable[[], object]] = {
     "sweep": sweep,
@@ -152,9 +148,8 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read calibration": read_calibration,
     "read costs": read_costs,
     "dead man's call": deadman.call,
-    "tidy": tidy,
+    "recheck evidence": recheck_evidence,
     "at night": at_night,
-    "backup": backup,
     "check evidence": check_evidence,
 }
 

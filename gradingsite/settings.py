@@ -375,14 +375,15 @@ CELERY_BEAT_SCHEDULE = {
         ("read calibration", 60, 60),
         ("read costs", 60, 60),
         ("dead man's call", 60, 60),
-        ("tidy", 600, 300),
+        ("recheck evidence", 600, 300),
         # If the site was down at that time, these run at the next start.
         ("at night", daily(2, 30), 300),
-        ("backup", daily(4, 30), 300),
         ("canaries", daily(5, 30), 300),
         ("check evidence", daily(3, 30), 300),
     )
 }
+# Jobs that each host runs for itself, without a message (grading/housekeeping.py).
+HOST_JOBS = {"tidy": 600, "backup": daily(4, 30)}
 
 # --- liveness --------------------------------------------------------------------------------------------------------
 # Between two heartbeats of each program, which counts as hanging after four missed ones. 0 means no heartbeats.

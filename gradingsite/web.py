@@ -88,6 +88,7 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
     from grading.api.gate import refusal_of
     from grading.health import pulse
     from grading.health.liveness import Component
+    from grading.housekeeping import Housekeeping
     from gradingsite import telemetry
 
     counts.clear(process)
@@ -97,6 +98,7 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
     telemetry.start("web")
     monitoring.attend(Component.WEB)
+    Housekeeping(is_worker=False).start()
     server.run()
     pulse.stop()
 

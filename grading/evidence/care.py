@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 # All evidence is checked once in this many nights.
 NIGHTS = 30
 MAX_DESCRIPTION = 300
+BATCH_SIZE = 500
 # A temporary file that was not written to for this long was left by a dead process.
 LEFTOVER_SECONDS = 3600.0
 # Bytes that were stored more recently may belong to an intake that hasn't created their row yet.
@@ -76,6 +77,24 @@ def delete_leftovers() -> int:
                     path.unlink()
                     removed += 1
     return removed
+
+
+def delete_stale_indexes() -> int:
+    """Delete this host's indexes of logs that were erased or have expired. Returns the number of logs.
+
+    An erasure or an expiry deletes indexes only on the host that it runs on.
+    """
+    deleted = 0
+    hashes = transcripts.cached_hashes()
+    for start in range(0, len(hashes), BATCH_SIZE):
+        batch = hashes[start : start + BATCH_SIZE]
+        stored = set(Evidence.objects.filter(sha256__in=batch).values_list("sha256", flat=True))
+        expired = BlobProblem.objects.expired().filter(pk__in=batch).values_list("pk", flat=True)
+        stored -= {sha256 for sha256 in expired if not store.is_kept(sha256)}  # it may have been sent again
+        for sha256 in set(batch) - stored:
+            transcripts.forget(sha256)
+            deleted += 1
+    return deleted
 
 
 def expire(now: dt.datetime) -> int:

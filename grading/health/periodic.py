@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from dataclasses import dataclass
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from grading.models import PeriodicJob
+from grading.models import Heartbeat, PeriodicJob
 from grading.plain import plain_text
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ ERROR = 500
 
 
 def schedules() -> Mapping[str, BaseSchedule]:
-    """The schedules of CELERY_BEAT_SCHEDULE by the names of the jobs."""
+    """The schedules of CELERY_BEAT_SCHEDULE and HOST_JOBS by the names of the jobs."""
     from celery.schedules import maybe_schedule  # slow to import, and seldom needed
 
-    return {name: maybe_schedule(each["schedule"]) for name, each in settings.CELERY_BEAT_SCHEDULE.items()}
+    intervals = {name: entry["schedule"] for name, entry in settings.CELERY_BEAT_SCHEDULE.items()} | settings.HOST_JOBS
+    return {name: maybe_schedule(every) for name, every in intervals.items()}
 
 
 def interval(schedule: BaseSchedule) -> dt.timedelta:
@@ -59,12 +60,12 @@ def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
     return bool(schedule.is_due(began).is_due) or (row.ended_at < began and now - began > LATE_AT_NIGHT)
 
 
-def claim(name: str, now: dt.datetime) -> bool:
-    """Claim the job's turn, if it is due and nobody else has claimed it.
+def claim(name: str, now: dt.datetime, host: str = "") -> bool:
+    """Claim the job's turn (of a job of each host: this host's), if it is due and nobody else has claimed it.
 
     An end in the future, from a clock that was set back since, is set to now: otherwise failures would go unnoticed.
     """
-    row, _new = PeriodicJob.objects.get_or_create(name=name)
+    row, _new = PeriodicJob.objects.get_or_create(name=name, host=host)
     if not is_due(schedules()[name], row, now):
         return False
     mine = PeriodicJob.objects.filter(pk=row.pk, turns=row.turns)
@@ -74,7 +75,7 @@ def claim(name: str, now: dt.datetime) -> bool:
 _under_way: dict[str, threading.Lock] = {}
 
 
-def run(name: str, work: Callable[[], object]) -> bool:
+def run(name: str, work: Callable[[], object], host: str = "") -> bool:
     """Do the job's work if it is due; whether it was. An exception is recorded on the row and raised again.
 
     A process runs a job once at a time: a job that takes longer than its interval would otherwise occupy one thread of
@@ -84,9 +85,9 @@ def run(name: str, work: Callable[[], object]) -> bool:
     if not lock.acquire(blocking=False):
         return False
     try:
-        if not claim(name, timezone.now()):
+        if not claim(name, timezone.now(), host):
             return False
-        row = PeriodicJob.objects.filter(name=name)
+        row = PeriodicJob.objects.filter(name=name, host=host)
         try:
             work()
         except Exception as error:
@@ -98,21 +99,28 @@ def run(name: str, work: Callable[[], object]) -> bool:
         lock.release()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissedTurn:
-    """A job that has not succeeded for too long. `since`: when it last did."""
-
-    name: str
-    since: dt.datetime
-    error: str
-
-
-def missed(now: dt.datetime) -> list[MissedTurn]:
-    """The jobs that missed their turns. One query. A job without a row is new."""
-    plan, turns = schedules(), []
-    for row in PeriodicJob.objects.filter(name__in=plan).order_by("name"):
+def missed(now: dt.datetime) -> list[PeriodicJob]:
+    """The rows of jobs that have not succeeded for too long. Two queries. A job without a row is new."""
+    plan, rows = schedules(), []
+    for row in current_rows(now):
         every = interval(plan[row.name])
         patience = MISSED * every + MINUTE if every < DAY else every + LATE_AT_NIGHT
         if row.ended_at < now - patience:
-            turns.append(MissedTurn(name=row.name, since=row.ended_at, error=row.error))
-    return turns
+            rows.append(row)
+    return rows
+
+
+def current_rows(now: dt.datetime) -> list[PeriodicJob]:
+    """The rows of jobs that should run: of a job of each host, those of hosts that run.
+
+    If none of them has a row, the latest one of the others counts: the site's backups are missed even if the host that
+    made them is gone.
+    """
+    running = {"", *Heartbeat.objects.recent(now).values_list("host", flat=True)}
+    rows = defaultdict(list)
+    for row in PeriodicJob.objects.filter(name__in=schedules()).order_by("name", "ended_at"):
+        rows[row.name].append(row)
+    current = []
+    for of_job in rows.values():
+        current += [row for row in of_job if row.host in running] or of_job[-1:]
+    return current

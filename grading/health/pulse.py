@@ -7,29 +7,33 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from django.conf import settings
 from django.db import Error, connection
 from django.db.models import F
 from django.utils import timezone
 
+from grading import disk
 from grading.health.liveness import Component, Life, Liveness
 from grading.models import Heartbeat
+from grading.models.health import FORGOTTEN
 
 logger = logging.getLogger(__name__)
 
-# How long a host that stopped without saying so is missed.
-FORGOTTEN = dt.timedelta(days=1)
 # Observations of the others for each heartbeat of its own.
 OBSERVATIONS = 2
 
 
 def beat(parts: Iterable[Component]) -> None:
-    """Increment this host's counters of these parts: one statement each, outside of any transaction."""
+    """Increment this host's counters of these parts, and record its free disk: one statement each, outside of any
+    transaction.
+    """
     for part in parts:
-        row, now = Heartbeat.objects.filter(name=part, host=settings.HOST_NAME), timezone.now()
-        if not row.update(count=F("count") + 1, beat_at=now):
-            Heartbeat.objects.get_or_create(name=part, host=settings.HOST_NAME, defaults={"count": 1, "beat_at": now})
+        figures = {"beat_at": timezone.now(), "disk_free": disk.free(), "disk_floor": disk.floor()}
+        row = Heartbeat.objects.filter(name=part, host=settings.HOST_NAME)
+        if not row.update(count=F("count") + 1, **figures):
+            Heartbeat.objects.get_or_create(name=part, host=settings.HOST_NAME, defaults={"count": 1, **figures})
 
 
 def forget(part: Component) -> None:
@@ -53,6 +57,17 @@ def counts() -> Mapping[str, int]:
         for name, host, count, beat_at in rows
         if beat_at and beat_at > recent and hosts[name] > 1 and name != Component.BROKER
     }
+
+
+def disks(now: dt.datetime) -> dict[str, tuple[int, int]]:
+    """The free bytes for each host's state folder and their minimum, by the host's name.
+
+    If a host has two state folders, those of the fuller disk.
+    """
+    own = {settings.HOST_NAME: (disk.free(), disk.floor())}  # without heartbeats, only this host's are known
+    fullest_last = F("disk_floor") - F("disk_free")
+    rows: Any = Heartbeat.objects.recent(now).exclude(disk_free=None).order_by(fullest_last)
+    return own | {row.host: (row.disk_free, row.disk_floor) for row in rows}
 
 
 class Pulse(threading.Thread):

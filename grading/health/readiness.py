@@ -11,9 +11,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from grading import disk
-from grading.health import pulse
+from grading.health import periodic, pulse
 from grading.health.liveness import Component
-from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, ReviewItem, Session
+from grading.models import Alarm, Heartbeat, JudgeJob, Notice, ReviewItem, Session
 from grading.models.judging import OPEN_STATES
 from grading.models.notices import NoticeState
 from grading.models.sessions import yours
@@ -85,8 +85,6 @@ class SiteFigures(Collector):
     def collect(self) -> Iterable[Metric]:
         now = self.now
         for name, help_text, value in (
-            ("disk_free_bytes", "Free for the state folder", disk.free()),
-            ("disk_floor_bytes", "With less free, no session is taken in", disk.floor()),
             ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().filter(yours()).count()),
             (
                 "sessions_last_day",
@@ -95,6 +93,11 @@ class SiteFigures(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"gradingsite_{name}", help_text, value=value)
+        disks = pulse.disks(now)
+        free = {host: float(figures[0]) for host, figures in disks.items()}
+        yield gauge("disk_free_bytes", "Free for each host's state folder", "host", free)
+        floors = {host: float(figures[1]) for host, figures in disks.items()}
+        yield gauge("disk_floor_bytes", "With less free, the host takes in no session", "host", floors)
         beats = GaugeMetricFamily(
             "gradingsite_heartbeat_age_seconds", "Since each program's heartbeat", labels=["program", "host"]
         )
@@ -110,9 +113,9 @@ class SiteFigures(Collector):
         yield gauge("notices", "Messages about alarms", "state", notices)
         turns = CounterMetricFamily("gradingsite_periodic_turns", "Turns of each periodic job", labels=["job"])
         ages = {}
-        for job in PeriodicJob.objects.order_by("name"):
-            turns.add_metric([job.name], job.turns)
-            ages[job.name] = (now - job.ended_at).total_seconds()
+        for job in periodic.current_rows(now):
+            turns.add_metric([job.key], job.turns)
+            ages[job.key] = (now - job.ended_at).total_seconds()
         yield turns
         yield gauge("periodic_age_seconds", "Since each periodic job last ended well", "job", ages)
         due = oldest_due(now)

@@ -1,5 +1,6 @@
 """Whether the site works: its programs' heartbeats, its periodic jobs, and stored bytes that are gone or damaged."""
 
+import datetime as dt
 from enum import StrEnum
 
 from django.db import models
@@ -7,19 +8,33 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
 
+# How long a host that stopped without saying so is missed.
+FORGOTTEN = dt.timedelta(days=1)
+
+
+class HeartbeatQuerySet(models.QuerySet["Heartbeat"]):
+    def recent(self, now: dt.datetime) -> "HeartbeatQuerySet":
+        """Those of hosts that run, or ran within a day and did not stop on purpose."""
+        return self.filter(beat_at__gt=now - FORGOTTEN)
+
 
 class Heartbeat(models.Model):
     """A counter that a part of the site increments on each of its hosts while it works. A watcher compares it by its
     own clock.
 
     `beat_at` is for people: when it was last incremented, by the clock of the program that did. The row is deleted when
-    the program is stopped on purpose.
+    the program is stopped on purpose. `disk_free` and `disk_floor` are the free bytes for the host's state folder then,
+    and the minimum below which it accepts no sessions.
     """
 
     name = models.CharField(max_length=40)
     host = models.CharField(max_length=100, blank=True)
     count = models.PositiveBigIntegerField(default=0)
     beat_at = models.DateTimeField(null=True, blank=True)
+    disk_free = models.BigIntegerField(null=True, blank=True)
+    disk_floor = models.BigIntegerField(null=True, blank=True)
+
+    objects = HeartbeatQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name", "host"], name="heartbeat_once")]
@@ -40,20 +55,31 @@ class KeyFingerprint(models.Model):
 
 
 class PeriodicJob(models.Model):
-    """A job of CELERY_BEAT_SCHEDULE, when it last started, and when it last succeeded or else when its row was made.
+    """A job of CELERY_BEAT_SCHEDULE or, for each host, of HOST_JOBS: when it last started, and when it last succeeded
+    or else when its row was made.
 
     A process claims a turn by incrementing `turns` in a conditional UPDATE.
     """
 
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=100)
+    # Of a job that each host runs for itself: the host. Otherwise empty.
+    host = models.CharField(max_length=100, blank=True)
     turns = models.PositiveBigIntegerField(default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(default=timezone.now)
     # The last turn's error; empty if it succeeded.
     error = models.TextField(blank=True)
 
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "host"], name="periodic_job_once")]
+
     def __str__(self) -> str:
-        return f"{self.name}, turn {self.turns}"
+        return f"{self.key}, turn {self.turns}"
+
+    @property
+    def key(self) -> str:
+        """The name of the job, and of the host for a job of each host, like "tidy@alpha"."""
+        return f"{self.name}@{self.host}" if self.host else self.name
 
 
 class BlobProblemKind(StrEnum):

@@ -10,8 +10,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
 
 from bandit.audit import audit, doubled
-from grading import disk
-from grading.health import periodic
+from grading.health import periodic, pulse
 from grading.health.liveness import Component
 from grading.models import (
     Alarm,
@@ -108,20 +107,23 @@ MIB = 2**20
     id="A43",
     title="The disk is nearly full; no sessions are accepted",
     means=(
-        "Opens while less space is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
-        "that is less). Sessions are then refused with an explanation; hooks keep them and send them later."
+        "Opens while less space is free for a host’s state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
+        "that is less). That host then refuses sessions with an explanation; hooks keep them and send them later."
     ),
     todo="Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically.",
     every=dt.timedelta(minutes=1),
 )
-def no_room_left(_now: dt.datetime) -> Iterable[Finding]:
+def no_room_left(now: dt.datetime) -> Iterable[Finding]:
     """A43. A full disk stops intake, judging and reviews, and sometimes the alarm about it."""
-    if disk.is_short():
-        yield Finding(
-            detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
-            "reserved for what is already stored. No sessions are accepted until there is more space. Nothing is "
-            "lost: hooks keep what they can’t send."
-        )
+    for host, (free, floor) in pulse.disks(now).items():
+        if free < floor:
+            whose, where = (f" of {host}", " there") if host else ("", "")
+            yield Finding(
+                about=host,
+                detail=f"{free // MIB:,} MiB are free for the state folder{whose}; {floor // MIB:,} MiB are reserved "
+                f"for what is already stored. No sessions are accepted{where} until there is more space. Nothing is "
+                "lost: hooks keep what they can’t send.",
+            )
 
 
 NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
@@ -184,7 +186,8 @@ def missed_turns(now: dt.datetime) -> Iterable[Finding]:
     """A47. All programs may run while a job fails."""
     for job in periodic.missed(now):
         why = f" Its last run failed: {job.error}" if job.error else ""
-        yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why}")
+        where = f" on {job.host}" if job.host else ""
+        yield Finding(about=job.key, detail=f"“{job.name}” last succeeded{where} {stamp(job.ended_at)}.{why}")
 
 
 GRACE = dt.timedelta(minutes=10)

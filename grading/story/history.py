@@ -6,6 +6,7 @@ a stub. Nothing in it is drawn: it is the same on every site.
 """
 
 import datetime as dt
+import hashlib
 import io
 import json
 from collections.abc import Iterator
@@ -71,7 +72,8 @@ class Past:
             commands += [("pytest -v", f"{PASSED}\nFAILED tests/test_new.py: no module named retry", True)]
         else:
             commands += [("pytest -v", f"{PASSED}\n34 passed", False)]
-            commands += [(f"git commit -am '{self.title}'", f"[main {self.name[:7]}] {self.title}", False)]
+            commit = hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()[:7]
+            commands += [(f"git commit -am '{self.title}'", f"[main {commit}] {self.title}", False)]
         if self.pull_request:
             commands += [("gh pr create --fill", f"https://example.test/upstream/pull/{self.pull_request}", False)]
         last = "The mirror is down; nothing could be installed." if self.is_hampered else "Done, and the tests pass."

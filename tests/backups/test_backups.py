@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from grading.backups import manifest
+from grading.backups import making, manifest
 from grading.backups.manifest import NoBackup
 from grading.intake import erased
 from grading.intake.erasing import erase
@@ -206,13 +206,11 @@ def test_two_backups_at_once_do_not_mix(folder):
 
 
 def test_a_backup_every_night_needs_the_setting(folder, settings):
-    from grading import tasks
-
     settings.BACKUP_DIR = folder
-    tasks.backup()
+    making.at_night()
     assert not folder.exists()
     settings.BACKUP_NIGHTLY = True
-    tasks.backup()
+    making.at_night()
     assert manifest.find(folder)
 
 

@@ -6,7 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from grading.judging.core.forecast import Conditions, forecast
+from grading.judging.outlook.forecast import QueueOutlook
 from grading.screens import charts
+from grading.screens.quota import figures
 
 DAY = dt.date(2026, 3, 31)
 DAYS = [DAY - dt.timedelta(days=back) for back in (1, 0)]
@@ -138,6 +141,23 @@ FORTNIGHT = [DAY - dt.timedelta(days=back) for back in range(13, -1, -1)]
 
 def at(day: int, hour: int = 0) -> dt.datetime:
     return dt.datetime.combine(FORTNIGHT[day], dt.time(hour), tzinfo=dt.UTC)
+
+
+def test_the_backlog_marks_when_judging_resumes_also_if_no_session_comes_in_between():
+    """Then as many wait now as when it resumes, and only the time tells the two marks apart."""
+    now, midnight = (dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC), dt.datetime(2026, 4, 1, tzinfo=dt.UTC))
+    outlook = QueueOutlook(
+        waiting=23,
+        sent=0,
+        past=((now - dt.timedelta(hours=6), 0.0), (now, 23.0)),
+        forecast=forecast(now, Conditions(waiting=23, arrivals=0, rate=90, opens_at=midnight)),
+        pace=None,
+        arrivals=0,
+        each_usd=None,
+        allowance=None,
+    )
+    texts = {text.text: float(text.get("x")) for text in parsed(figures.backlog_chart(outlook)).iter("text")}
+    assert texts["23 now"] < texts["23 when judging goes on"]
 
 
 def test_an_outage_is_red_on_its_hours_above_its_days_bar():

@@ -112,7 +112,7 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     assert "<b>Not drawn</b>" in page
     assert "used although withheld" in page
     assert "Given 1 × although held out: these count as held out" in page
-    assert "“Helps” or “harmful” takes 100 to 1 among the lessons that were drawn" in page
+    assert "it takes 100 to 1 to call one helpful or harmful" in page
     assert "ask-first-True-0" in page
     assert Session.objects.latest("ended_at").get_absolute_url() in page
     by_category = page.partition("<h2>By category</h2>")[2].partition("</section>")[0]

@@ -4,7 +4,7 @@ announce, request_index ─► build (a worker, or a thread) ─► the cache �
 """
 
 from grading.evidence.transcripts.building import announce, build
-from grading.evidence.transcripts.cache import IndexProgress, forget
+from grading.evidence.transcripts.cache import IndexProgress, cached_hashes, forget
 from grading.evidence.transcripts.index import PAGE, SearchHits
 from grading.evidence.transcripts.lines import TranscriptLine
 from grading.evidence.transcripts.pages import TranscriptPage, find, hidden_in, page, page_number
@@ -17,6 +17,7 @@ __all__ = [
     "TranscriptPage",
     "announce",
     "build",
+    "cached_hashes",
     "find",
     "forget",
     "hidden_in",

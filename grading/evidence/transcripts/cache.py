@@ -105,6 +105,11 @@ def forget(sha256: str) -> None:
         path.unlink(missing_ok=True)
 
 
+def cached_hashes() -> list[str]:
+    """The hashes of the logs that the folder has something of."""
+    return sorted({path.name.partition(".")[0] for path in _root().glob("*/*")})
+
+
 def prune(spared: Path) -> None:
     """Delete the files of other versions and dead builders, then the least recently used indexes, except `spared`,
     until the cache is within TRANSCRIPT_CACHE_BYTES.

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import Http404
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from grading.judging import judges
 from grading.models import Heartbeat, NoticeChannel, Session
@@ -67,7 +68,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "database": database(),
         "python": platform.python_version(),
         "packages": found,
-        "programs": Heartbeat.objects.exclude(beat_at=None).order_by("host", "name"),
+        "programs": Heartbeat.objects.recent(timezone.now()).order_by("host", "name"),
         "documents": DOCUMENTS,
         "report": "\n".join(f"{name}: {value}" for name, value in report(upgrade, found).items()),
     }

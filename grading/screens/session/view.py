@@ -111,7 +111,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
     verdict = holds.get(Source.JUDGE)
     sampled = verdict if verdict is not None and verdict.samples else None
-    judge = held_by(grades, verdict)
+    judge = row_of(verdict, grades)
     if judge is not None:
         scored[Source.JUDGE] = judge
     stale = staleness(judge, Rubric.objects.active(session.work))
@@ -356,11 +356,11 @@ def latest_of(grades: list[Grade], source: Source) -> Grade | None:
     return next((grade for grade in scored if not grade.parallel), None)
 
 
-def held_by(grades: Sequence[Grade], view: GradeView | None) -> Grade | None:
-    """The row of a grade that holds; None where it gives no value."""
-    return next(
-        (grade for grade in grades if view is not None and grade.pk == view.id and grade.value is not None), None
-    )
+def row_of(view: GradeView | None, grades: Sequence[Grade]) -> Grade | None:
+    """The row in `grades` of a current grade; None without a current grade, or if it has no value."""
+    if view is None:
+        return None
+    return next((grade for grade in grades if grade.pk == view.id and grade.value is not None), None)
 
 
 def is_contested(settlement: Settlement | None, holds: CurrentGrades) -> bool:

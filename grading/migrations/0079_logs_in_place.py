@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0077_hosts'),
+        ('grading', '0078_per_host_jobs'),
     ]
 
     operations = [
