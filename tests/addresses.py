@@ -350,6 +350,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:channel": Address(opens=OPERATOR, acts=OPERATOR, of="channel", data=lambda world: {"do": "resume"}),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
+    "admin:arrival": Address(opens=OPERATOR, kind=PART, of="token"),
     "admin:imports": Address(opens=OPERATOR),
     "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
@@ -371,6 +372,8 @@ SCREENS: dict[str, Address] = {
     "admin:story": Address(opens=VIEWER, inside="404"),
     "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),
     "admin:story_again": Address(opens=OPERATOR, kind=ACT, inside="404"),
+    "admin:trial": Address(opens=VIEWER, inside="404"),
+    "admin:trial_keep": Address(opens=OPERATOR, kind=ACT, inside="404"),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password
 # first, and how often it was asked for is counted.

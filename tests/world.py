@@ -106,6 +106,7 @@ def make() -> World:
             "told_file": told_file,
             "draft": draft,
             "run": run,
+            "token": token,
             "named": f"bob/{session.external_id}",
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,

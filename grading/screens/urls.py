@@ -42,6 +42,7 @@ from grading.screens.signin import inviting
 from grading.screens.spending import prices
 from grading.screens.spending import view as spending
 from grading.screens.story import view as story
+from grading.screens.trial import view as first_page
 
 app_name = "admin"
 urlpatterns = [
@@ -119,6 +120,9 @@ urlpatterns = [
     path("views/", saved_views.save, name="views"),
     path("views/<int:pk>/", saved_views.change, name="view"),
     path("connect/", connect.show, name="connect"),
+    path("connect/<int:pk>/arrival/", connect.arrival, name="arrival"),
+    path("try/", first_page.show, name="trial"),
+    path("try/keep/", first_page.keep, name="trial_keep"),
     path("imports/", imports.show, name="imports"),
     path("imports/<int:pk>/", imports.detail, name="import"),
     path("samples/", sample_data.show, name="samples"),
