@@ -56,22 +56,23 @@ BASE_MISSING = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How many runs: of each combination of parts, of what cannot be identified, of each world with a version, and of
-    sites without any change; and the days between two looks.
+    """How many runs: of each combination of parts, of what cannot be identified, of worlds with a fall and with another
+    cause, of each case of the coverage, and of sites without any change; and the days between two looks.
     """
 
     combinations: int
     unidentified: int
     worlds: int
+    causes: int
     coverage: int
     sites: int
     step: int
 
 
 SIZES = {
-    Size.FULL: Scale(combinations=15, unidentified=20, worlds=40, coverage=40, sites=12, step=2),
-    Size.QUICK: Scale(combinations=1, unidentified=2, worlds=2, coverage=2, sites=1, step=6),
-    Size.SMOKE: Scale(combinations=0, unidentified=1, worlds=1, coverage=0, sites=0, step=30),
+    Size.FULL: Scale(combinations=15, unidentified=20, worlds=40, causes=40, coverage=40, sites=12, step=2),
+    Size.QUICK: Scale(combinations=1, unidentified=1, worlds=2, causes=1, coverage=1, sites=1, step=6),
+    Size.SMOKE: Scale(combinations=0, unidentified=0, worlds=1, causes=0, coverage=0, sites=0, step=30),
 }
 
 
@@ -168,10 +169,12 @@ def solve(make: Callable[[float], np.ndarray], mean: Callable[[np.ndarray], floa
     return make(low)
 
 
-def measure_unidentified(runs: int) -> float:
+def measure_unidentified(runs: int) -> float | None:
     """The share of runs in which the page says what cannot be told apart, and prints no number for it."""
     from grading.insight.core.results import PartName
 
+    if not runs:
+        return None
     called, total = 0, 0
     for seed, sign in product(range(runs), (1, -1)):
         rng = np.random.default_rng([seed, sign + 1])
@@ -259,10 +262,11 @@ def watch(sessions: Sessions, rng: np.random.Generator, step: int, *, reread: in
                 raise SystemExit(f"expected the page's effect to be {effect}; got {again}")
 
 
-def measure_versions(scale: Scale) -> dict[str, float]:
+def measure_versions(scale: Scale) -> dict[str, int | None]:
     from grading.insight.sentences import AGENTS_DID_WORSE
 
-    figures, days = {}, BEFORE + WATCHED
+    figures: dict[str, int | None] = {}
+    days = BEFORE + WATCHED
     fall = np.where(np.arange(days) >= BEFORE, FALL, 0.0)
     for name, share in (("", 0.6), ("_whole_site", 1.0)):
         found, worse = [], []
@@ -291,7 +295,7 @@ def quantile(delays: list[int]) -> int | None:
     return None if value == NEVER else value
 
 
-def measure_other_causes(scale: Scale) -> dict[str, float]:
+def measure_other_causes(scale: Scale) -> dict[str, float | None]:
     """For each cause alone, the share of runs in which the page says that the agents did worse."""
     days = BEFORE + WATCHED
     is_after = np.arange(days) >= BEFORE
@@ -304,16 +308,16 @@ def measure_other_causes(scale: Scale) -> dict[str, float]:
         "harder": {"difficulty": rising},
         "nothing": {},
     }
-    figures = {}
+    figures: dict[str, float | None] = {}
     for name, fields in causes.items():
         called = 0
-        for seed in range(scale.worlds):
+        for seed in range(scale.causes):
             # With and without sessions that both rubrics have read.
             reread = BRIDGE if name == "grader" and seed % 2 else 0
             _plan, sessions, rng = version_world(seed, **fields)
             called += says_worse(sessions, rng, scale.step, reread)
-        figures[f"called_{name}"] = round(called / scale.worlds, 3)
-        print(f"{name}: the agents did worse, says the page in {called} of {scale.worlds} runs", flush=True)
+        figures[f"called_{name}"] = round(called / scale.causes, 3) if scale.causes else None
+        print(f"{name}: the agents did worse, says the page in {called} of {scale.causes} runs", flush=True)
     return figures
 
 

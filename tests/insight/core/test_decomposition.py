@@ -66,7 +66,7 @@ def test_other_graders_alone():
 
 
 def test_other_gaps_alone():
-    """Half of code loses its grade: of 20 · .8 and 20 · .4, ten .8 are missing. (10·.8 + 20·.4)/30 − .6 = −.0667."""
+    """Half of code loses its grade: ten of 20 · .8 beside 20 · .4. (10 · .8 + 20 · .4)/30 − .6 = −.0667."""
     before = sessions(0, "code", [0.8] * 20) + sessions(0, "news", [0.4] * 20)
     after = sessions(1, "code", [0.8] * 10 + [None] * 10) + sessions(1, "news", [0.4] * 20)
     assert values(split(before + after)) == pytest.approx({MIX: 0, WITHIN: 0, GRADERS: 0, MISSING: 16 / 30 - 0.6})
