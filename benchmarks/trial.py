@@ -90,7 +90,9 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="trial-"))
     try:
         total = fill(home, count)
-        first, second = run(home), run(home)
+        first = run(home)
+        print(first, flush=True)
+        second = run(home)
         stored = sum(path.stat().st_size for path in (home / "state").rglob("*") if path.is_file())
     finally:
         shutil.rmtree(home)

@@ -75,7 +75,7 @@ def trial(
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     arguments = (*arguments, *([] if opens_browser else ["--no-browser"]))
     with started([*command, "try", *arguments], env=environment, cwd=home, **options) as process:
-        greeting = "\n".join(read_until(process, "Ctrl-C"))
+        greeting = "\n".join(read_until(process, "Ctrl-C", seconds=400))
         found = re.search(r"http://\S+/try/open/\?token=\S+", greeting)
         yield RunningTrial(process=process, greeting=greeting, address=found[0])
     process.stdout.close()
