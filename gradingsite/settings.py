@@ -421,11 +421,12 @@ EVIDENCE_WEIGHTS = {
     "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
 }
 # The weight that a reward's standing leaves. A verdict that hasn't read all evidence and a reward that only the agent
-# vouches for count like a fallback. A reward that artifacts contradict counts fully up to a gap of .3, and not at all
-# from .5.
+# vouches for count like a fallback. A reward by rules from a log of a harness of which few logs were read counts half.
+# A reward that artifacts contradict counts fully up to a gap of .3, and not at all from .5.
 STANDING_WEIGHTS = {
     "stale": EVIDENCE_WEIGHTS["trajectory"],
     "claimed": EVIDENCE_WEIGHTS["trajectory"],
+    "few_samples": 0.5,
     **{f"contested/{gap}": (50 - gap) / 20 for gap in range(31, 51)},
 }
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bandit.models import LedgerEntry
 from grading.reward import standing
 from grading.reward.rewards import policy
 from grading.vocabulary import Reason, Source
@@ -49,6 +50,14 @@ def test_reward_by_a_log_of_few_samples_counts_half(site):
     assert settlement.source == Source.TRAJECTORY
     assert settlement.weight == pytest.approx(policy().weights[Source.TRAJECTORY] / 2)
     assert "Few logs of its harness have been read so far, so it counts half" in settlement.sentence
+
+
+def test_bandits_learn_it_at_half_weight(site, settings):
+    """The ledger's key has the standing, by which the posterior weights it."""
+    session = site.upload("10fb4666-56f0-4352-90fc-715caf95b418", COPILOT.read_bytes(), category="code").session
+    entries = LedgerEntry.objects.live().filter(observation=session.observation)
+    assert {entry.grader.standing for entry in entries} == {standing.FEW_SAMPLES}
+    assert settings.STANDING_WEIGHTS[standing.FEW_SAMPLES] == standing.standing_weight(standing.FEW_SAMPLES)
 
 
 def test_reward_by_a_log_of_many_samples_counts_whole(site):
