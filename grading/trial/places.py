@@ -11,6 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from grading.agent.submit_session import KEPT_IN
+from grading.formats.registry import HARNESSES
 from grading.models import Evidence, LogInPlace, Session
 from grading.models.evidence import EvidenceKind
 from grading.plain import visible_text
@@ -23,14 +24,22 @@ MAX_LINE_BYTES = 1 << 20
 TOLERANCE = dt.timedelta(minutes=1)
 
 
-def log_folders() -> dict[str, Path]:
+def log_folders() -> dict[str, list[Path]]:
     """The folders of logs that exist here, by harness."""
-    folders = {harness: place() for harness, place in KEPT_IN.items()}
-    return {harness: folder for harness, folder in folders.items() if folder.is_dir()}
+    folders = {name: places() for name, places in KEPT_IN.items()}
+    for harness in HARNESSES:
+        folders.setdefault(harness.reader.format, [Path.home() / folder for folder in harness.folders])
+    existing = {name: [folder for folder in each if folder.is_dir()] for name, each in folders.items()}
+    return {name: each for name, each in existing.items() if each}
+
+
+def claude_projects() -> Path:
+    """The folder in which Claude Code keeps its transcripts."""
+    return KEPT_IN[CLAUDE_CODE]()[0]
 
 
 def claude_home() -> Path:
-    return KEPT_IN[CLAUDE_CODE]().parent
+    return claude_projects().parent
 
 
 def cleanup_days() -> int:
@@ -58,7 +67,7 @@ class Cleanup:
 
 
 def cleanup() -> Cleanup:
-    days, folder = cleanup_days(), str(KEPT_IN[CLAUDE_CODE]())
+    days, folder = cleanup_days(), str(claude_projects())
     paths = set(LogInPlace.objects.filter(path__startswith=folder + "/").values_list("path", flat=True))
     moments = []
     for path in paths:
@@ -85,7 +94,7 @@ def lost_prompts() -> list[LostPrompt]:
 
     Earlier versions recorded no session: such a prompt is lost if no session was running at that time.
     """
-    ids = {path.stem for path in KEPT_IN[CLAUDE_CODE]().glob("*/*.jsonl")}
+    ids = {path.stem for path in claude_projects().glob("*/*.jsonl")}
     kept = Evidence.objects.filter(kind=EvidenceKind.TRANSCRIPT, problem="")
     kept = kept.exclude(sha256__in=list(LogInPlace.objects.values_list("pk", flat=True)))
     ids |= set(kept.values_list("session__external_id", flat=True))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from django.db import connections
 from tqdm import tqdm
@@ -13,9 +14,9 @@ from tqdm import tqdm
 from grading import monitoring
 from grading.access.recording import CONSOLE
 from grading.busy import trouble
-from grading.evidence import in_place
+from grading.evidence.in_place import is_known
 from grading.health import planner
-from grading.intake import erased, naming
+from grading.intake import erased, naming, opencode
 from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
 from grading.models import Agent
 from grading.models.imports import Fate
@@ -68,9 +69,17 @@ def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
 
     A log that can't be read is recorded with the reason, and the others are read.
     """
+    with TemporaryDirectory(prefix="opencode-") as scratch:
+        files = [each for each in scan(folders) if isinstance(each, Path)]
+        exports, parts = opencode.export_sessions(files, Path(scratch))
+        # Sessions that OpenCode keeps in its database are stored as files of their own; the other logs stay in place.
+        _read_files([*latest_first(set(files) - parts), *exports], folders, set(exports), progress)
+
+
+def _read_files(
+    paths: Sequence[Path], folders: Sequence[Path], exports: Collection[Path], progress: ReadingProgress
+) -> None:
     agent = local_agent()
-    scanned = [*scan(folders)]
-    paths = latest_first(each for each in scanned if isinstance(each, Path))
     progress.total = len(paths)
     record = None
     leave_out = {digest for each in erased.recorded() for digest in each.digests}
@@ -79,11 +88,11 @@ def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
             if STOP.is_set():
                 progress.stopped = "The trial was ended. Start it again to go on."
                 break
-            if in_place.is_known(path):
+            if is_known(path):
                 progress.known += 1
             else:
                 record = record or ImportRecord(agent, folders, by=f"gradingsite try, at {CONSOLE}", category=None)
-                outcome = read_log(path, agent, folders, leave_out)
+                outcome = read_log(path, agent, folders, leave_out, in_place=path not in exports)
                 record.add(outcome)
                 progress.fates[outcome.fate] += 1
             progress.done += 1
@@ -93,10 +102,12 @@ def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
             monitoring.refresh_afterwards(flagged=True)
 
 
-def read_log(path: Path, agent: Agent, folders: Iterable[Path], leave_out: Collection[str]) -> ImportOutcome:
-    """Import one log in place. A defect of the reader costs this log only; a full disk is raised."""
+def read_log(
+    path: Path, agent: Agent, folders: Iterable[Path], leave_out: Collection[str], *, in_place: bool = True
+) -> ImportOutcome:
+    """Import one log. A defect of the reader costs this log only; a full disk is raised."""
     try:
-        return import_log(path, agent=agent, folders=folders, in_place=True, leave_out=leave_out)
+        return import_log(path, agent=agent, folders=folders, in_place=in_place, leave_out=leave_out)
     except Exception as error:
         if trouble(error) is not None:
             raise

@@ -18,7 +18,7 @@ from gradingsite.state import ROOT, is_site
 from tests import wheel
 from tests.infra.test_supervisor import read_until
 from tests.processes import started
-from tests.trial.homes import make_home, trial
+from tests.trial.homes import add_other_harnesses, make_home, trial
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +144,7 @@ def test_code_in_the_folder_that_it_runs_in_is_not_imported(command, places):
 
 @pytest.mark.browser
 def test_try_shows_in_a_browser_what_ran_here_and_touches_nothing_else(built, chromium, tmp_path):
-    """A home with the logs of each harness, an empty environment, and an operating system without Linux' functions.
+    """A home with the logs of six harnesses, an empty environment, and an operating system without Linux' functions.
 
     tests/trial/sandbox.py ends the process if it writes outside the state folder, connects or listens beyond this
     machine, or starts a process.
@@ -152,7 +152,7 @@ def test_try_shows_in_a_browser_what_ran_here_and_touches_nothing_else(built, ch
     command = wheel.install(built, tmp_path / "e")
     state = tmp_path / ".local" / "share" / "gradingsite"
     shutil.copy(ROOT / "tests" / "trial" / "sandbox.py", wheel.packages(tmp_path / "e") / "sitecustomize.py")
-    logs = make_home(tmp_path)
+    logs = [*make_home(tmp_path), *add_other_harnesses(tmp_path)]
     before = {log: log.stat().st_mtime_ns for log in logs}
     unset = {"PORT": "", "GRADINGSITE_STATE": ""}
     with trial(tmp_path, command=(command,), SANDBOX=str(state), **unset) as started:
@@ -161,7 +161,7 @@ def test_try_shows_in_a_browser_what_ran_here_and_touches_nothing_else(built, ch
         page.goto(started.address)
         expect(page.get_by_role("heading", name="What ran here")).to_be_visible()
         expect(page.get_by_role("button", name="Keep this")).to_be_visible(timeout=120_000)
-        for harness in ("claude-code", "codex", "gptme"):
+        for harness in ("claude-code", "codex", "gptme", "copilot-cli", "gemini-cli", "opencode"):
             expect(page.get_by_role("cell", name=harness, exact=True).first).to_be_visible()
         page.get_by_role("link", name="every session").click()
         page.locator("#list tbody a").first.click()

@@ -16,6 +16,7 @@ from gradingsite import broker
 from gradingsite.state import ROOT
 from tests import wheel
 from tests.infra.test_supervisor import read_until
+from tests.intake.test_opencode import opencode
 from tests.processes import started
 from tests.template_database import copy_sqlite
 
@@ -38,6 +39,24 @@ def make_home(home: Path) -> list[Path]:
         log.write_bytes(sample.read_bytes())
         logs.append(log)
     return logs
+
+
+def add_other_harnesses(home: Path) -> list[Path]:
+    """Put logs of Copilot CLI, Gemini CLI and OpenCode there, too. Returns their paths."""
+    logs = []
+    for harness, sample, place in (
+        ("copilot_cli", "10fb4666-56f0-4352-90fc-715caf95b418.jsonl", ".copilot/session-state/10fb4666/events.jsonl"),
+        ("gemini_cli", "2026-01-09-faff42ab-6ea5-4f78-b8c4-f7dd6272af08.json", ".gemini/tmp/a/chats/session-1.json"),
+    ):
+        log = home / place
+        log.parent.mkdir(parents=True)
+        log.write_bytes((ROOT / "tests" / "formats" / harness / "logs" / sample).read_bytes())
+        logs.append(log)
+    database = home / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    with opencode(database, "ses_1", "ses_2"):
+        pass
+    return [*logs, database]
 
 
 @dataclass(frozen=True, kw_only=True)

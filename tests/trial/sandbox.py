@@ -42,8 +42,11 @@ def watch(event: str, args: tuple) -> None:
         if args[2] & WRITES and not is_allowed(path):
             refuse(event, path)
     elif event in CHANGES:
+        folder = folder_of(args)
         for path in args[:2]:
-            if isinstance(path, str | bytes) and not is_allowed(os.path.abspath(os.fsdecode(path))):
+            if isinstance(path, str | bytes) and not is_allowed(
+                os.path.abspath(os.path.join(folder, os.fsdecode(path)))
+            ):
                 refuse(event, path)
     elif event in {"socket.connect", "socket.bind"}:
         address = args[1]
@@ -51,6 +54,15 @@ def watch(event: str, args: tuple) -> None:
             refuse(event, address)
     elif event == "socket.getaddrinfo" and args[0] not in {None, "0.0.0.0", "127.0.0.1", "localhost"}:  # noqa: S104
         refuse(event, args[0])
+
+
+def folder_of(args: tuple) -> str:
+    """The folder that a change is relative to: the last argument is its descriptor, or -1."""
+    descriptor = args[-1]
+    is_open = (
+        isinstance(descriptor, int) and descriptor >= 0 and isinstance(args[0], str) and not os.path.isabs(args[0])
+    )
+    return os.readlink(f"/proc/self/fd/{descriptor}") if is_open else os.getcwd()
 
 
 def is_allowed(path: str) -> bool:

@@ -51,7 +51,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         with lock:
             self.prepare()
-            folders = [*places.log_folders().values()]
+            folders = [folder for each in places.log_folders().values() for folder in each]
             is_keeping = keep and self.agrees_to_copy(folders, yes=yes)
             self.serve(folders, keeps=is_keeping, opens_browser=not no_browser)
         if keeping.is_normal_site():
