@@ -404,7 +404,7 @@ DJANGOS: dict[str, Address] = {
 }
 PROGRAMS: dict[str, Address] = {
     # For whoever has the secret of the webhook: tests/outcomes/test_github.py.
-    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="403", inside="405"),
+    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="405", inside="405"),
     "submit_session": Address(opens=ANYONE, kind=FILE),
     "live": Address(opens=ANYONE, kind=FILE),
     "ready": Address(opens=ANYONE, kind=FILE),
