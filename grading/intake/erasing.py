@@ -136,6 +136,8 @@ def erase_agent(agent: Agent, *, who: str, why: str) -> Iterator[tuple[int, dict
         transaction.on_commit(erased.append_to_backups)
         delete(counts, Selection.objects.filter(agent=agent.name))
         delete(counts, Assignment.objects.filter(agent=agent.name))
+        # The rewards of the agent's sessions are gone by now. A reward that was recorded without a session may still
+        # refer to a grader of that name, and the ledger needs its row: `remaining_mentions` reports it.
         is_used = Q(pk__in=LedgerEntry.objects.values("grader")) | Q(pk__in=Bucket.objects.values("grader"))
         delete(counts, Grader.objects.filter(agent=agent.name).exclude(is_used))
         for model in TEXT_MODELS:

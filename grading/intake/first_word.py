@@ -126,15 +126,18 @@ def split_new(session: Session, metadata: SubmittedSession, claimed_end: dt.date
 def split_later(
     session: Session, metadata: SubmittedSession, witness: Witness, now: dt.datetime, *, has_log: bool, log_grows: bool
 ) -> SplitSubmission:
-    """Split a later submission: if the description is final and the graded agent submits, changes become proposals.
+    """Split a later submission of a session into what takes effect and what is only proposed to people.
 
-    `has_log`: the submission came with a log, so changed dates are dropped and not proposed. `log_grows`: the log is
-    longer than the stored one, so changed dates take effect.
+    All of it takes effect while the description can still be changed (`is_final`), and from anybody but the graded
+    agent. From the agent, each changed field becomes a proposal. Two fields depend on the log that was submitted:
+
+    - Dates take effect if the log is longer than the stored one (`log_grows`). With any other log (`has_log`) they are
+      dropped: the stored log shows when the session ended.
+    - What the session ran with is never proposed, because no reward depends on it. It takes effect if `log_grows`.
     """
     if not witness.binds or not is_final(session, now):
         return SplitSubmission(accepted=metadata)
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
-    # Nothing depends on what it ran with, so a later statement is no proposal. It counts for a session that went on.
     withheld: set[str] = set() if log_grows else {"ran_with"}
     for proposed_field in dict.fromkeys(each.proposal for each in FIELDS):
         submitted = fields.submitted_names(metadata, proposed_field)

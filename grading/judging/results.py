@@ -28,6 +28,7 @@ from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 from grading.reward import rewards
 from grading.reward.decide import MAX_READINGS
+from grading.reward.explain import number
 from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import Reason, Source, Status
 
@@ -252,7 +253,7 @@ def _finish(
     if isinstance(answer.result, Invalid) and answer.result.reply:
         detail = f"{detail}\n{answer.result.reply}"
     if isinstance(answer.result, Graded):
-        detail = f"score {answer.result.score:g}"
+        detail = f"score {number(answer.result.score)}"
     if outcome is AttemptOutcome.LOST:
         detail = f"Answered after its lease had ended, so it changes nothing: {detail}"
     retry_at = now + decision.wait if decision.step is RetryStep.AGAIN else None

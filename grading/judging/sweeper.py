@@ -99,20 +99,22 @@ def next_jobs(now: dt.datetime) -> list[int]:
 
 
 def reset_impossible_times(now: dt.datetime) -> int:
-    """End waits and leases that are longer than any can be: they were written by a clock that was wrong. How many."""
+    """End waits and leases that are longer than any can be, because a wrong clock wrote them. Returns how many."""
     jobs = JudgeJob.objects
     lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
-    waits = jobs.queued().filter(next_attempt_at__gt=now + LONGEST_WAIT)
-    parked = jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON)
-    leased = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
-    over = waits.update(next_attempt_at=now) + parked.update(next_attempt_at=now)
-    # The same for longer waits than a job can have that was never tried, or that has an attempt in the future.
-    queued = jobs.queued().exclude(reason=Reason.BUDGET_SPENT)
-    over += queued.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON).update(next_attempt_at=now)
-    tried = JudgeAttempt.objects.filter(job=OuterRef("pk"))
-    later = tried.filter(Q(started_at__gt=now + SOON) | Q(finished_at__gt=now + SOON))
-    over += queued.filter(Exists(later), next_attempt_at__gt=now + SOON).update(next_attempt_at=now)
-    return over + leased.update(leased_until=now)
+    attempts = JudgeAttempt.objects.filter(job=OuterRef("pk"))
+    in_future = attempts.filter(Q(started_at__gt=now + SOON) | Q(finished_at__gt=now + SOON))
+    # A spent budget makes a job wait until midnight, whether it was tried or not.
+    not_for_budget = jobs.queued().exclude(reason=Reason.BUDGET_SPENT)
+    impossible_waits = [
+        jobs.queued().filter(next_attempt_at__gt=now + LONGEST_WAIT),
+        jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON),
+        not_for_budget.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON),  # never tried
+        not_for_budget.filter(Exists(in_future), next_attempt_at__gt=now + SOON),
+    ]
+    impossible_leases = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
+    count = sum(waits.update(next_attempt_at=now) for waits in impossible_waits)
+    return count + impossible_leases.update(leased_until=now)
 
 
 def complete(now: dt.datetime, rng: Random) -> int:

@@ -145,11 +145,15 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
 
 
 def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
-    """The variance σ² of rewards of one agent and arm, and its degrees of freedom."""
+    """The pooled variance σ² of rewards within cells, and its degrees of freedom.
+
+    A cell is the rows of one agent in one arm. USUAL rewards of USUAL_VARIANCE count too, so that a few equal rewards
+    don't make the variance 0.
+    """
     squares, freedom = USUAL * USUAL_VARIANCE, USUAL
     for own in cells:
         n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in own), strict=True))
-        squares += (n * q - s * s) / n / MICRO**2
+        squares += (n * q - s * s) / n / MICRO**2  # the squared deviations from the cell's mean
         freedom += n - 1
     return squares / freedom, freedom
 

@@ -52,7 +52,7 @@ def staff_view(permission: str) -> Callable[[Callable[Concatenate[StaffRequest, 
         def inner(request: StaffRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             request.frame = PageFrame(request)
             if request.method != "POST":
-                _ = request.frame.site
+                _ = request.frame.site  # a cached property: read here, and kept for the page
             return view(request, *args, **kwargs)
 
         return inner

@@ -244,10 +244,12 @@ def _split_by_headings(intents: Sequence[Intent], text: str) -> list[str]:
     """The parts of an output that belong to each of several runs, if each prints its own heading; else none."""
     if len(intents) < 2 or not all(intent.heading for intent in intents[1:]):  # noqa: PLR2004
         return []
-    starts = [0]
-    for intent in intents[1:]:
-        start = text.find(intent.heading, starts[-1])
+    starts, searched = [], 0
+    for intent in intents:
+        start = text.find(intent.heading, searched)
         if start < 0:
             return []
         starts.append(start)
+        searched = start + len(intent.heading)  # the next run may have the same heading
+    starts[0] = 0
     return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

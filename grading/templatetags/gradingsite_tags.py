@@ -103,7 +103,7 @@ def plain(value: float | str | None) -> str:
 
 @register.filter
 def price(value: float | None) -> str:
-    """A price a million tokens: $2, $0.10, $2.50."""
+    """A price per million tokens: $2, $0.10, $2.50."""
     if value is None:
         return DASH
     if float(value).is_integer():

@@ -79,7 +79,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     # The judge works, and the open page follows without anybody's doing.
     for job in JudgeRun.objects.get().jobs.all():
         worker.run(job.pk)
-    page.wait_for_selector("text=3 of 3 sessions need nothing more")
+    page.wait_for_selector("text=3 of 3 sessions finished")
     page.wait_for_selector("text=mean of 3 sessions judged before and after")
     assert complaints == []
 
@@ -93,7 +93,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     page.uncheck(f"[name=session][value='{sessions[0].pk}']")
     page.click("text=Judge the ticked again")
     page.click("text=/Judge 2 sessions again/")
-    page.wait_for_selector("text=0 of 2 sessions need nothing more")
+    page.wait_for_selector("text=0 of 2 sessions finished")
     page.click("text=Cancel what is still queued")
     assert "2 queued questions called off" in page.inner_text(".messages")
     assert "Called off" in page.inner_text(".state-line")

@@ -330,7 +330,7 @@ def test_posting_the_plan_starts_the_run_it_showed(site, sim, operator, olga):
     assert (run.by, run.why, run.sessions) == (olga, "the rubric is stricter", [session.pk])
     assert run.estimated_usd > 0
     page = flat(operator.get(response.url))
-    assert "0 of 1 session need nothing more" in page
+    assert "0 of 1 session finished" in page
     assert "In the queue: waiting for the judge" in page
 
 

@@ -77,8 +77,10 @@ def test_a_name_like_another_is_asked_about_first(operator):
 
 
 def test_a_name_that_is_taken_is_refused(operator):
-    assert "'infrastructure' is an alias of infra" in said(operator, PAGE, name="Infrastructure")
-    assert "1 to 100 printable characters" in said(operator, PAGE, name=" ")
+    page = html.unescape(flat(operator.post(PAGE, {"name": "Infrastructure", "title": "Infra"})))
+    assert "'infrastructure' is an alias of infra" in page
+    assert 'value="Infra"' in page
+    assert "1 to 100 printable characters" in flat(operator.post(PAGE, {"name": "a\u200bb"}))
 
 
 @pytest.mark.parametrize(

@@ -129,16 +129,16 @@ def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, revie
         ("known=9999-12-31T23:59%2B00:00", "is in the future"),
         ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),
         ("at=%00&known=%00", "'\\x00' is not a date"),
-        ("session=nobody&value=.5", "No session has the number or the id 'nobody'"),
+        ("session=nobody&value=.5", "No session has the number or id 'nobody'"),
         ("session=%00&value=.5", "Which session?"),
         ("value=.5", "Which session?"),
-        ("session=99999999999999999999999&value=.5", "No session has the number"),
+        ("session=99999999999999999999999&value=.5", "No session has the number or id"),
         ("without=rumour", "'rumour' counts for nothing here; what counts is judge."),
         ("outage=17", "No outage '17' is known"),
         ("draw=0", "a number from 1 to 1,000,000; got '0'"),
         ("draw=%D9%A3", "a number from 1 to 1,000,000"),
-        ("at=2026-03-01&draw=1", "are of what holds now"),
-        ("at=2026-03-01&without=judge", "are of what holds now"),
+        ("at=2026-03-01&draw=1", "work with current figures only"),
+        ("at=2026-03-01&without=judge", "work with current figures only"),
     ):
         page = opened(reviewer, f"{PAGE}?{query}")
         (problem,) = page.context["problems"]
@@ -495,7 +495,7 @@ class TestBreaks:
         response = self.act(client, "take_back")
         assert response.redirect_chain == [("/bandits/category/", 302)]
         assert self.of_code(client).sentence == (
-            "A break on 21 March 2026 was taken back by otto (hard tickets): what it earned before counts."
+            "A break on 21 March 2026 was taken back by otto (hard tickets): rewards from before it count again."
         )
         self.act(client, "keep")
         assert self.of_code(client).sentence == (
@@ -534,7 +534,7 @@ def test_decisions_that_came_to_nothing_are_counted_by_agent(reviewer):
         select(bandit="category", decision_id=f"e-{number}", agent="eve", supply=None, now=NOON - 2 * DAY)
     select(bandit="category", decision_id="e-9", agent="eve", supply=None, now=NOON)
     page = read(reviewer)
-    assert "Of the last 4, 3 came to no session in a day (eve 3 of 4)." in page
+    assert "Of the last 4 decisions, 3 led to no session within a day (eve 3 of 4)." in page
     assert page.count("not used") == 3
 
 

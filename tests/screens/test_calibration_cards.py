@@ -82,7 +82,7 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
     calibration_cast.fell_back(0.2)
     found, said = part_of(operator)
     assert (found.is_in_force, list(found.kinds), found.pairs) == (False, [], 0)
-    assert found.status == "Nothing is fitted yet, so fallbacks are read as given."
+    assert found.status == "Nothing is fitted yet, so fallback grades count as they are."
     assert found.status in said
     assert found.todo in said
     new, shown = card_of(operator)
@@ -98,7 +98,7 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
 def test_where_it_was_switched_off_the_page_says_that_grades_are_read_as_given(operator, otto):
     calibrating.switch_off("category", otto, version=2)
     found, said = part_of(operator)
-    assert found.status.startswith("Off: every grade is read as given")
+    assert found.status.startswith("Off: every grade counts as it is")
     assert found.status in said
 
 
@@ -108,7 +108,7 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
         calibration_cast.judged(None, 0.2 + 0.01 * number, arm="code", ago=DAY * (number % 5 + 1))
     found, said = part_of(operator)
     assert (found.is_in_force, found.pairs) == (False, 30)
-    assert "<b>Not in force yet:</b> the tables show 30 judged sessions." in said
+    assert "The tables show what 30 judged sessions would give. <b>It is not in force yet.</b>" in said
     version = calibration_cast.put(otto)
     found, said = part_of(operator)
     assert (found.is_in_force, found.last) == (True, version)
@@ -198,7 +198,7 @@ def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_ba
     assert (row.by, row.note, row.accepted, row.enabled) == ("otto", "six looked at", True, True)
     assert '<span class="dim">In force.</span>' in card(operator)
     (said,) = messages(operator, {"version": 4})
-    assert said == "Calibration is off since version 4: every grade is read as given."
+    assert said == "Calibration is off since version 4: every grade counts as it is."
     after = posterior_of("category", NOON).posterior
     assert (after.version, after.alpha.tobytes()) == (before.version, before.alpha.tobytes())
     assert "off since" in card(operator)

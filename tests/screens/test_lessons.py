@@ -70,7 +70,7 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     assert "cannot tell" in rows["brand-new"]
     assert "credit 5.2 of 8" in rows["read-twice"]
     assert "A session counts .30 for a lesson that played no part in it" in page
-    assert "reward − category mean + mean of all" in page
+    assert "each reward counts as its distance from its category’s mean" in page
     assert "40 % of the matches are withheld at random, 5 % once a lesson has a verdict" in page
     assert "holdout 40 %, 5 % once decided" in page
     for shown in (page, main(viewer, one("read-twice"))):
@@ -112,7 +112,7 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     assert "<b>Not drawn</b>" in page
     assert "used although withheld" in page
     assert "Given 1 × although held out: these count as held out" in page
-    assert "“Helps” or “harmful” takes 100 to 1 among the lessons that were drawn" in page
+    assert "it takes 100 to 1 to call one helpful or harmful" in page
     assert "ask-first-True-0" in page
     assert Session.objects.latest("ended_at").get_absolute_url() in page
     by_category = page.partition("<h2>By category</h2>")[2].partition("</section>")[0]

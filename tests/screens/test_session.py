@@ -317,6 +317,14 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(site
     assert "commits" not in rows["Not seen"].said[0].text.lower()
 
 
+def test_a_commit_of_another_session_was_seen(site, reviewer):
+    owner, copy = (site.upload(name, logs.claude(name, logs.COMMIT)).session for name in ("5c02", "5c03"))
+    page = reviewer.get(copy.get_absolute_url())
+    assert [each.owned_by for each in page.context["elsewhere"]] == [owner]
+    missing = next(row for row in page.context["did"] if row.kind == "Not seen")
+    assert "commits" not in missing.said[0].text.lower()
+
+
 def test_what_is_left_out_says_why_and_is_no_changed_file(site, reviewer):
     head = "diff --git a/tasks/a.md b/tasks/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/tasks/a.md\n"
     session = site.upload("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode()).session

@@ -5,14 +5,15 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import review
+from grading import monitoring, review
 from grading.agent import samples
 from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
-from grading.models import JudgeJob, Session
+from grading.models import JudgeJob, Rubric, Session
 from grading.models.review import Answer
 from grading.monitoring.watch import watch
 from grading.simulator import Mode
+from grading.vocabulary import Source, WorkKind
 from tests.casts import logs, story
 from tests.casts.page import flat
 from tests.screens.test_dashboard_agrees import agrees
@@ -23,11 +24,11 @@ pytestmark = pytest.mark.django_db
 COMMAND = "<command-message>review is running…</command-message>\n<command-name>/review</command-name>"
 
 
-def worked(site, name, days=0, **fields):
-    """A session that came in through the intake and did something."""
+def worked(site, name, days=0, log=None, **fields):
+    """A session that came in through the intake and did something in 90 seconds."""
     ended = timezone.now() - dt.timedelta(days=days)
     dates = {"started_at": ended - dt.timedelta(seconds=90), "ended_at": ended}
-    return site.upload(name, logs.worked(name), **dates, **fields).session
+    return site.upload(name, log or logs.worked(name), **dates, **fields).session
 
 
 def true(client, *, judge):
@@ -53,10 +54,15 @@ def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, rit
     for number in range(8):
         worked(site, f"old-{number}", days=5 * number)
     for name, task in (("command", COMMAND), ("plan", "Implement the following plan:\n\n# Guard the retry")):
-        site.upload(name, logs.claude(name, task=task))
+        worked(site, name, log=logs.claude(name, task=task))
+    # Many fallback grades count for much less than their number, and the bandit's page says why.
+    for _ in range(4):
+        site.session().graded(Source.TRAJECTORY, 0.7).settle()
     looked = site.upload("looked", logs.claude("looked"), ended_at=timezone.now()).session
     review.submit(looked, rita, answer=Answer.GRADE, value=0.6, reason="It works")
-    true(operator, judge="none")
+    pages = true(operator, judge="none")
+    assert all(title in pages["/sessions/"] for title in ("/review", "Guard the retry"))
+    assert "without a confirmed grade" in pages["/bandits/"]
     # Nothing old is judged until a person chooses, and the site says what it would cost.
     settings.ANTHROPIC_API_KEY = key
     sweeper.sweep()
@@ -68,6 +74,11 @@ def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, rit
 
 
 def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
+    # Work of two kinds, each with a rubric of its own: their levels are not compared.
+    for kind, category, value in ((WorkKind.PRODUCTION, "code", 0.7), (WorkKind.CONSUMPTION, "news", 0.3)):
+        rubric = Rubric.objects.active(kind)
+        for _ in range(20):
+            site.session(category=category, ended_at=timezone.now()).judged(value, rubric=rubric.sha256).settle()
     for number in range(4):
         sim.script({"score": 0.6 + number / 20})
         worked(site, f"early-{number}", days=number)
@@ -78,6 +89,11 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     # Too small a log for so long a session: there is nothing that the judge could read.
     site.upload("small", logs.worked("small"), ended_at=timezone.now())
     worker.pump()
+    # Three that opened pull requests and have no reliable grade: the alarm about them stays open after their verdicts.
+    ungraded = [site.session(ended_at=timezone.now()).graded(Source.JOURNAL, 0.3).settle() for _ in range(3)]
+    for session in ungraded:
+        site.on(session).with_pull_request()
+        monitoring.inspect(session)
     watch()
     true(operator, judge="away")
     assert "Judge out" in flat(operator.get("/"))
@@ -85,7 +101,11 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     quota.probe_now()
     for _ in late:
         worker.pump()
+    for session in ungraded:
+        site.on(session).judged(0.7).settle()
+        monitoring.inspect(session)
     watch()
+    assert monitoring.open_alarms().filter(rule=monitoring.IMPOSSIBLE_PAIR).exists()
     true(operator, judge="open")
 
 

@@ -12,7 +12,8 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 
 from bandit.models import Arm, Selection
-from grading.models import Agent, JudgeAttempt, Session
+from grading import monitoring
+from grading.models import Agent, Alarm, JudgeAttempt, Session
 from grading.vocabulary import Source
 
 # Links that end the visit, answer with a file or lead to tables and manuals.
@@ -27,6 +28,7 @@ LEFT_OUT = (
     "/agent/",
     "/rubrics/",
 )
+DESK = re.compile(r"/review/\d+/")
 FILES = (".csv", ".jsonl", ".py", ".json")
 # Pages of one kind, as of several sessions, that are read.
 OF_ONE_KIND = 3
@@ -92,7 +94,11 @@ def every_page(client) -> list[Page]:
         reader = Reader()
         reader.feed(reply.content.decode())
         pages.append(Page(url, " ".join("".join(reader.main).split()), " ".join("".join(reader.frame).split())))
-        for link in reader.links:
+        links = reader.links
+        path = urlsplit(url).path
+        if DESK.fullmatch(path):  # what a script loads while a grade is typed
+            links = [*links, f"{path}effect/?answer=grade&value=.6"]
+        for link in links:
             if link not in met and not link.startswith(LEFT_OUT) and not urlsplit(link).path.endswith(FILES):
                 met.add(link)
                 waiting.append(link)
@@ -134,6 +140,11 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
         *_rewards(by_url),
         *_uncertainty(pages),
         *_light_evidence(by_url),
+        *_shares(by_url),
+        *_final_rewards_in_alarms(by_url),
+        *_contradicting_verdicts(pages),
+        *_quiet_judges(pages),
+        *_unseen_agents(pages),
     ]
     return [f"{fault}" for fault in found]
 
@@ -197,5 +208,51 @@ def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:
     """An arm whose sessions count for much less than their number says why."""
     rows = re.findall(r"(\d+) sessions?.{0,200}?worth ([\d.]+) observations(.{0,200})", by_url["/bandits/"].text)
     for sessions, observations, rest in rows:
-        if float(observations) < int(sessions) / 2 and not re.search(r"without a confirmed grade|not graded", rest):
+        is_explained = re.search(r"without a confirmed grade|fading with age", rest)
+        if float(observations) < int(sessions) / 2 and not is_explained:
             yield f"/bandits/: {sessions} sessions are worth {observations} observations, and nothing says why"
+
+
+def _shares(by_url: dict[str, Page]) -> Iterator[str]:
+    """The arms' shares of the next 100 choices are 100 together; so are those in the preview from samples."""
+    text = by_url["/bandits/"].text
+    for part in text.split("Mean Next 100"):
+        shares = re.findall(r"(<1|[\d.]+) of the next 100", part)
+        total = sum(0.5 if share == "<1" else float(share) for share in shares)
+        if shares and abs(total - 100) > 0.5 + 0.5 * shares.count("<1"):
+            yield f"/bandits/: {' + '.join(shares)} are {total:g} of the next 100"
+
+
+def _final_rewards_in_alarms(by_url: dict[str, Page]) -> Iterator[str]:
+    """No alarm about single sessions offers to take out of the bandits what a judge or a person has graded since."""
+    for alarm in Alarm.objects.filter(resolved_at=None):
+        page, rule = by_url.get(f"/alarms/{alarm.pk}/"), monitoring.RULES[alarm.rule]
+        if not isinstance(rule, monitoring.FlagRule):
+            continue
+        offered = page and re.search(r"Take (\d+) sessions? out of the bandits", page.text)
+        if offered:
+            keys = rule.sessions(alarm.about, timezone.now())
+            graded = Session.objects.filter(pk__in=keys, reward_source__in=[Source.JUDGE, Source.HUMAN]).count()
+            if int(offered[1]) > len(keys) - graded:
+                yield f"{page.url}: “{offered[0]}”, but {graded} of {len(keys)} have a verdict or a person's grade"
+
+
+def _contradicting_verdicts(pages: list[Page]) -> Iterator[str]:
+    """A verdict praises no commit where the same page says that none was seen."""
+    for page in pages:
+        if "A commit or a pull request shows" in page.text and re.search(r"Not seen Commits, pull requests", page.text):
+            yield f"{page.url}: the verdict praises a commit, and none was seen"
+
+
+def _quiet_judges(pages: list[Page]) -> Iterator[str]:
+    """A judge that was called in the last three days is not said to have been silent for so long."""
+    if JudgeAttempt.objects.filter(started_at__gt=timezone.now() - dt.timedelta(days=3)).exists():
+        yield from _said(pages, r"hasn[’']t been called for three days", "it was called since")
+
+
+def _unseen_agents(pages: list[Page]) -> Iterator[str]:
+    """An agent that sent sessions was seen."""
+    names = Agent.objects.filter(sessions__isnull=False).values_list("name", flat=True).distinct()
+    if names:
+        agents = "|".join(map(re.escape, names))
+        yield from _said(pages, rf"\b(?:{agents})\W+never seen", "it sent sessions")

@@ -103,6 +103,12 @@ def test_several_runs_in_one_command_are_unknown_unless_they_can_be_told_apart()
     assert ended(changed().run("ls | xargs -n1 pytest", both)) == (State.UNKNOWN, ())
 
 
+def test_equal_headings_separate_runs():
+    command = "echo '== tests'; go test ./...; echo '== tests'; pytest b"
+    runs = changed().run(command, "== tests\n1 failed\n== tests\n4 passed")
+    assert ended(runs) == (State.RED, ("the last run of go test failed",))
+
+
 def test_same_tests_made_to_fail_in_the_same_command_prove_nothing():
     command = "go test ./... && echo 'now it must fail' && NEEDS=x go test ./e2e; true"
     text = "ok  \tx.org\t0.3s\nnow it must fail\n--- FAIL: TestX\nFAIL\tx.org/e2e\t0.1s"

@@ -83,15 +83,16 @@ class DigestEntry:
         return f"{self.write(limit - len(line) - 1)}\n{line}"
 
     def with_like(self, earlier: "DigestEntry") -> "DigestEntry":
-        """A copy that also stands for an earlier, similar entry."""
-        like = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
-        line = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _ in like)
+        """A copy of this entry into which an earlier, similar one is folded, with all that was folded into that one."""
+        last_folded = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
+        # About the length of the line that lists them: its words, and each number with ", ".
+        line_size = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _order in last_folded)
         return replace(
             self,
-            like=like,
+            like=last_folded,
             folded=earlier.folded + 1,
             failures=self.failures + earlier.failures,
-            size=self.size + line,
+            size=self.size + line_size,
         )
 
 

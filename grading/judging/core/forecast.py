@@ -13,7 +13,9 @@ HORIZON, OPEN_ENDED = 30 * DAY, DAY
 # Below these, a queue or a leg is nothing.
 TINY, LEAST_LEG = 1e-6, dt.timedelta(seconds=1)
 
-Curve = tuple[tuple[dt.datetime, float], ...]
+# A moment, and how many jobs wait then.
+CurvePoint = tuple[dt.datetime, float]
+Curve = tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +90,13 @@ class ForecastEnding(StrEnum):
 class Forecast:
     """`curve` from now on, straight between its points; `at` is when nothing waits any more, if ever.
 
-    `opening` is how many wait when calls can be made again, where that is later than now.
+    `opening` is the point at which calls can be made again, where that is later than now.
     """
 
     ending: ForecastEnding
     curve: Curve
     at: dt.datetime | None = None
-    opening: float | None = None
+    opening: CurvePoint | None = None
 
 
 def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
@@ -111,7 +113,8 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
     at, waiting, verdicts_left, renews_at = now, float(conditions.waiting), math.inf, end
     if conditions.allowance is not None:
         verdicts_left, renews_at = conditions.allowance.remaining, conditions.allowance.renews_at
-    curve, opening = [(at, waiting)], None
+    curve: list[CurvePoint] = [(at, waiting)]
+    opening: CurvePoint | None = None
     while at < end:
         while conditions.allowance is not None and renews_at <= at:
             verdicts_left, renews_at = conditions.allowance.daily, renews_at + DAY
@@ -125,7 +128,7 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
         at, waiting = until, max(waiting + (conditions.arrivals - served) * hours, 0.0)
         verdicts_left -= served * hours
         if opening is None and now < opens_at <= at:
-            opening = waiting
+            opening = at, waiting
         if waiting < TINY and ending is not ForecastEnding.BUDGET:
             return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
         curve.append((at, waiting))

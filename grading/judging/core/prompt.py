@@ -27,6 +27,8 @@ TASK_SHARE, SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE, FACTS_SHARE = 0.15, 0.2, 0.1
 # What the fact sheet may take of the room for all that is said of the session, and the least, in characters.
 SHEET_SHARE, LEAST_SHEET = 0.12, 400
 FACTS_SHOWN = 40
+# Characters of the lines around a quoted message, and the least of a message that is kept.
+MESSAGE_FRAME, LEAST_MESSAGE = 120, 100
 # The least room for evidence, in characters, where a rubric takes up the budget itself.
 LEAST_ROOM = 4000
 # Graded examples take at most this share of the budget; the first ones are kept.
@@ -144,13 +146,17 @@ def build(
     if budget <= 0 or chars_per_token <= 0 or not 0 < smaller <= 1:
         arguments = f"{budget}, {chars_per_token}, {smaller}"
         raise ValueError(f"expected a positive budget and ratio and a factor in (0, 1]; got {arguments}")
-    chars = int(budget * chars_per_token)
-    system = _system(rubric, int(chars * EXAMPLES_SHARE))
-    room = int(max(chars - len(system) - len(_user("", "")), LEAST_ROOM) * smaller)
-    limit = max(int(room * SHEET_SHARE), LEAST_SHEET)
-    message_chars = max(min(digest.MESSAGE_CHARS, int((room - limit) * TASK_SHARE) - 120), 100)
+    budget_chars = int(budget * chars_per_token)
+    system = _system(rubric, int(budget_chars * EXAMPLES_SHARE))
+    # What the rubric leaves is for the fact sheet and the evidence.
+    room = int(max(budget_chars - len(system) - len(_user("", "")), LEAST_ROOM) * smaller)
+    sheet_room = max(int(room * SHEET_SHARE), LEAST_SHEET)
+    message_chars = max(min(digest.MESSAGE_CHARS, int((room - sheet_room) * TASK_SHARE) - MESSAGE_FRAME), LEAST_MESSAGE)
     read = digest.read(case.events, case.signals, message_chars=message_chars)
-    sheet = fact_sheet.write(case.signals, case.production, limit, failed_at=read.failed_at, failures=read.failures)
+    sheet = fact_sheet.write(
+        case.signals, case.production, sheet_room, failed_at=read.failed_at, failures=read.failures
+    )
+    # The evidence gets what the fact sheet did not use, too.
     evidence, citable = _evidence(case, read, room - len(sheet.text))
     user = _user(sheet.text, evidence)
     return Prompt(

@@ -20,7 +20,7 @@ from grading.vocabulary import NO_REWARD, WorkKind
 class LeftOut(TextChoices):
     """Why a session of a selection is not judged again."""
 
-    UNCHANGED = "unchanged", "unchanged: the same evidence, rubric, model and digest are never asked about twice"
+    UNCHANGED = "unchanged", "unchanged since their verdict: the same evidence, rubric, model and digest"
     JUDGING = "judging", "being judged at this moment"
     NO_EVIDENCE = "no_evidence", "without anything to read"
     NO_RUBRIC = "no_rubric", "of a kind of work for which no rubric is in force"
@@ -61,40 +61,37 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     if not rubrics:
         return None
     selected = list(sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")[: MOST + 1])
-    rows, keys = selected[:MOST], [pk for pk, _, _ in selected[:MOST]]
-    # Sessions that are being judged: it is too late to change their rubric.
+    planned = selected[:MOST]
+    # It is too late to change the rubric of these.
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
-    judging = set(sent.values_list("session", flat=True))
-    kind_of = kinds.of_categories()
-    by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
-    last = _current_rubrics(keys)
-    session_ids: list[int] = []
-    counts_by_rubric: Counter[Rubric] = Counter()
+    being_judged = set(sent.values_list("session", flat=True))
+    kinds_by_category = kinds.of_categories()
+    verdict_rubrics = _current_rubrics(pk for pk, _outcome, _category in planned)
+    rubric_by_session: dict[int, Rubric] = {}
     left_out: Counter[LeftOut] = Counter()
-    for pk, outcome, category in rows:
-        kind = kind_of.get(category, WorkKind.PRODUCTION)
+    for pk, outcome, category in planned:
+        rubric = rubrics.get(kinds_by_category.get(category, WorkKind.PRODUCTION))
         if outcome in NO_REWARD:
             left_out[LeftOut.NO_REWARD] += 1
-        elif pk in judging:
+        elif pk in being_judged:
             left_out[LeftOut.JUDGING] += 1
-        elif pk not in last:
+        elif pk not in verdict_rubrics:
             left_out[LeftOut.NO_EVIDENCE] += 1
-        elif kind not in rubrics:
+        elif rubric is None:
             left_out[LeftOut.NO_RUBRIC] += 1
-        elif last[pk] == by_kind[kind]:
+        elif verdict_rubrics[pk] == rubric.sha256:
             left_out[LeftOut.UNCHANGED] += 1
         else:
-            session_ids.append(pk)
-            counts_by_rubric[rubrics[kind]] += 1
-    most = counts_by_rubric.most_common()
-    rubric = most[0][0] if most else next(iter(rubrics.values()))
+            rubric_by_session[pk] = rubric
+    counts_by_rubric = Counter(rubric_by_session.values()).most_common()
+    main_rubric = counts_by_rubric[0][0] if counts_by_rubric else next(iter(rubrics.values()))
     return Plan(
-        rubric=rubric,
-        session_ids=tuple(session_ids),
-        counts_by_rubric=dict(most),
+        rubric=main_rubric,
+        session_ids=tuple(rubric_by_session),
+        counts_by_rubric=dict(counts_by_rubric),
         left_out=dict(left_out),
-        estimate=estimate(len(session_ids), rubric),
-        rest=Session.objects.get(pk=keys[-1]) if len(selected) > MOST else None,
+        estimate=estimate(len(rubric_by_session), main_rubric),
+        rest=Session.objects.get(pk=planned[-1][0]) if len(selected) > MOST else None,
     )
 
 

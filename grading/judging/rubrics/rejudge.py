@@ -67,19 +67,19 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         if not running.update(cancelled_at=now, cancelled_by=by):
             return 0
         queued = JudgeJob.objects.filter(run=run, state__in=[JobState.QUEUED, JobState.PARKED])
-        judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
-        came = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
-        rows = queued.annotate(
-            judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
-        )
-        is_earlier = Exists(Grade.objects.chain().without_judge().filter(session=OuterRef("session")))
-        needed = (
+        verdict_dates = verdicts().filter(session=OuterRef("session")).values("created_at")
+        evidence = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
+        evidence_dates = evidence.order_by("-received_at").values("received_at")
+        dated = queued.annotate(verdict_at=Subquery(verdict_dates[:1]), evidence_at=Subquery(evidence_dates[:1]))
+        came_without_judge = Exists(Grade.objects.chain().without_judge().filter(session=OuterRef("session")))
+        exists_without_run = (
             Q(created_at__lt=run.created_at)
-            | Q(came_at__gt=Coalesce(F("judged_at"), F("created_at")))
-            | Q(judged_at=None) & ~is_earlier
+            | Q(evidence_at__gt=Coalesce(F("verdict_at"), F("created_at")))
+            | Q(verdict_at=None) & ~came_without_judge
         )
-        queued.filter(pk__in=list(rows.filter(needed).values_list("pk", flat=True))).update(run=None)
-        unjudged_sessions = list(rows.filter(judged_at=None).values_list("session", flat=True))
+        needed_jobs = list(dated.filter(exists_without_run).values_list("pk", flat=True))
+        queued.filter(pk__in=needed_jobs).update(run=None)  # so that `queued` and `dated` no longer contain them
+        unjudged_sessions = list(dated.filter(verdict_at=None).values_list("session", flat=True))
         count = queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
     # They get no verdict now: settle them, and let them wait for a choice again.
     for pk in unjudged_sessions:

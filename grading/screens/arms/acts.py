@@ -90,7 +90,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
             "into": into,
             "heading": f"Merge {arm} into {into}",
             "effect": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names mean {into} "
-            f"from then on. Nothing is deleted: parting the two brings the same rewards back.",
+            f"from then on. Nothing is deleted: splitting them again brings the same rewards back.",
             "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
             "pairs": pairs,
@@ -107,13 +107,13 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
             "button": f"Retire {arm}",
         }
     if arm.merged_into is None:
-        raise ValueError(f"{arm} is not merged into another arm; nothing to part")
+        raise ValueError(f"{arm} is not merged into another arm; there is nothing to split")
     return {
         "do": "part",
-        "heading": f"Part {arm} from {arm.merged_into}",
+        "heading": f"Split {arm} from {arm.merged_into}",
         "effect": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
         f"are settled again, and sessions that came as {arm.merged_into} stay there.",
-        "button": f"Part {arm} from {arm.merged_into}",
+        "button": f"Split {arm} from {arm.merged_into}",
     }
 
 

@@ -1,5 +1,8 @@
 """The page on which a person says which model a name in transcripts means."""
 
+from itertools import chain
+
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -9,7 +12,19 @@ from bandit import arms
 from bandit.models import Arm
 from grading.intake import naming
 from grading.screens.arms.view import CHANGE, LISTED, require_operator
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
+
+
+class ModelNameForm(forms.Form):
+    """Which model a text means: one of the list, or a new one of this name."""
+
+    text = forms.CharField()
+    arm = forms.ModelChoiceField(
+        Arm.objects.in_bandit(naming.BANDIT).filter(merged_into=None),
+        required=False,
+        error_messages={"invalid_choice": "The model was merged or removed meanwhile; choose another."},
+    )
+    name = forms.CharField(max_length=arms.MAX_NAME, required=False)
 
 
 @staff_view("bandit.view_arm")
@@ -17,17 +32,12 @@ def show(request: StaffRequest) -> HttpResponse:
     """The names that mean no model yet; a POST says what one of them means."""
     if request.method == "POST":
         require_operator(request)
-        text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
-        by, name = request.user.get_username(), request.POST.get("name", "").strip()
-        arm = Arm.objects.in_bandit(naming.BANDIT).filter(pk=primary_key(chosen)).first()
-        try:
-            model = naming.name_model(text, by=by, name=name, arm=arm)
-        except ValueError as error:
-            messages.error(request, str(error))
+        form = ModelNameForm(request.POST)
+        if form.is_valid():
+            _name_model(request, **form.cleaned_data)
         else:
-            waiting = naming.count_waiting()
-            more = f" {waiting} more sessions get it within minutes." if waiting else ""
-            messages.success(request, f"{text} is {model} from now on, and its sessions were settled as such.{more}")
+            for error in chain.from_iterable(form.errors.values()):
+                messages.error(request, str(error))
         return redirect("admin:models")
     context = {
         "title": "Models without a name",
@@ -39,3 +49,14 @@ def show(request: StaffRequest) -> HttpResponse:
         "longest": arms.MAX_NAME,
     }
     return TemplateResponse(request, "arms/models.html", context)
+
+
+def _name_model(request: StaffRequest, *, text: str, arm: Arm | None, name: str) -> None:
+    try:
+        model = naming.name_model(text, by=request.user.get_username(), name=name, arm=arm)
+    except ValueError as error:
+        messages.error(request, str(error))
+        return
+    waiting = naming.count_waiting()
+    more = f" {waiting} more sessions get it within minutes." if waiting else ""
+    messages.success(request, f"{text} is {model} from now on, and its sessions were settled as such.{more}")

@@ -1,7 +1,9 @@
 """A bandit's arms and one arm: names, states and events, and the forms of the acts on them."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Sum
@@ -33,24 +35,42 @@ class ArmListRow:
     event: ArmEvent | None
 
 
+class ArmForm(forms.Form):
+    """A new arm. A name that resembles another one has to be confirmed with `anyway`."""
+
+    name = forms.CharField(max_length=arms.MAX_NAME)
+    title = forms.CharField(max_length=arms.MAX_NAME, required=False)
+    why = forms.CharField(max_length=arms.MAX_WHY, required=False)
+    probation = forms.BooleanField(required=False, initial=True, label="on probation first")
+    is_low_stakes = forms.BooleanField(required=False, label="low stakes")
+    anyway = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+    def add_to(self, bandit: Bandit, *, by: str) -> Arm | None:
+        """Add the arm. None, with an error in the form, if its name is taken or resembles another one."""
+        chosen: dict[str, Any] = self.cleaned_data
+        is_confirmed = chosen.pop("anyway")
+        resembled = arms.near(bandit.name, chosen["name"])
+        if resembled and not is_confirmed:
+            existing = f"{chosen['name']} looks like {resembled}, which already exists."
+            advice = "If they are the same thing, make it an alias of that instead."
+            self.add_error("name", forms.ValidationError(f"{existing} {advice}", code="resembles"))
+            return None
+        try:
+            return arms.add(bandit.name, by=by, **chosen)
+        except ValueError as error:
+            self.add_error("name", str(error))
+            return None
+
+
 @staff_view("bandit.view_arm")
 def show(request: StaffRequest, name: str) -> HttpResponse:
-    """The list of arms; a POST adds an arm, unless its name is like another one's and that was not confirmed."""
+    """The list of arms; a POST adds an arm."""
     bandit = bandit_or_404(name)
-    typed = {"name": "", "title": "", "near": ""}
+    form = ArmForm(request.POST or None)
     if request.method == "POST":
         require_operator(request)
-        typed = {"name": request.POST.get("name", "").strip(), "title": request.POST.get("title", "").strip()}
-        typed["near"] = "" if "anyway" in request.POST else arms.near(name, typed["name"]) or ""
-        if not typed["near"]:
-            flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
-            by, why = request.user.get_username(), request.POST.get("why", "").strip()
-            try:
-                added = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.MAX_NAME], **flags)
-            except ValueError as error:
-                messages.error(request, str(error))
-            else:
-                messages.success(request, f"{added} is an arm of {bandit} now.")
+        if form.is_valid() and (added := form.add_to(bandit, by=request.user.get_username())):
+            messages.success(request, f"{added} is an arm of {bandit} now.")
             return redirect("admin:arms", name=name)
     context = {
         "title": f"Arms of {bandit}",
@@ -58,7 +78,8 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
         "bandits": Bandit.objects.order_by("pk"),
         "rows": rows(bandit),
         "events": ArmEvent.objects.filter(arm__bandit=bandit).select_related("arm", "other")[:LISTED],
-        "typed": typed,
+        "form": form,
+        "may_confirm": form.has_error("name", "resembles"),
         "names": bandit.kind == BanditKind.NAMES,
         "unnamed": len(naming.unnamed_texts()) if name == naming.BANDIT else 0,
         "may": request.user.has_perm(CHANGE),

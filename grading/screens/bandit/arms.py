@@ -79,6 +79,11 @@ class ArmRow:
         return f"shares what is known about {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
 
     @property
+    def has_faded(self) -> bool:
+        """Whether its sessions count for less than half their number because of their age, and of nothing else."""
+        return not self.unconfirmed and not self.capped and self.graded < self.record.n / 2
+
+    @property
     def fallbacks(self) -> list[str]:
         """How its fallbacks and abstentions are read, a sentence for each source."""
         return describe_fallbacks(self.posterior.evidence)

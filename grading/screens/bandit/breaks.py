@@ -37,7 +37,7 @@ def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[s
         arm_breaks.pop(name, None)
         if not decision.kept:
             by = f"{decision.by}{_note(decision)}"
-            sentence = f"A break on {day} was taken back by {by}: what it earned before counts."
+            sentence = f"A break on {day} was taken back by {by}: rewards from before it count again."
             arm_breaks[name] = ArmBreak(day=decision.day, sentence=sentence, counts=False, may_keep=True)
     for name, each in changes.breaks.items():
         day, confirmation = f"{each.day:%-d %B %Y}", decisions.get((name, each.day))

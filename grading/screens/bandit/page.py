@@ -98,7 +98,7 @@ class BanditPage:
     def past_context(self) -> dict[str, Any]:
         """The context for a past moment, compared with the present."""
         if what_if.is_requested(self.params) or self.params.get("draw"):
-            self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
+            self.problems.append("What-if and draw work with current figures only: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
         arm_moves = moves(self.bandit.name, self.snapshot.outlook, present.outlook)
         sentence = f"Since then: {in_words(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"

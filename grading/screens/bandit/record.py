@@ -58,7 +58,7 @@ class Record:
 def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """The record of each arm, by its name. Three queries."""
     productive, ungraded = snapshot.reading.productive, snapshot.reading.abstentions
-    ended_by_infrastructure = infrastructure(snapshot.bandit, arms, at)
+    ended_by_infrastructure = infrastructure_failures(snapshot.bandit, arms, at)
     days = days_read(snapshot.policy, at.day)
     heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=ungraded.keys())
     # By arm: the ungraded sessions that wait for a person because nobody has graded any of the arm's.
@@ -86,13 +86,15 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
     }
 
 
-def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
-    """The number of sessions that infrastructure ended, by the arm that ran."""
-    if bandit.name not in COLUMNS:
+def infrastructure_failures(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
+    """How many sessions of each arm infrastructure ended: up to the page's date, of those that had arrived by then."""
+    columns = COLUMNS.get(bandit.name)
+    if columns is None:
         return {}
-    ended = Session.objects.yours().filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until).order_by()
-    received = ended.filter(received_at__lte=at.known_by or at.now)
-    return by_arm(arms, received.values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk")))
+    sessions = Session.objects.yours().filter(
+        outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=at.known_by or at.now
+    )
+    return by_arm(arms, sessions.order_by().values_list(*columns).annotate(n=Count("pk")))
 
 
 def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:

@@ -160,7 +160,7 @@ def find_session(text: str) -> Session:
     matches = list(Session.objects.filter(pk=int(text)) if is_key else []) or list(by_id[:3])
     matches = [each for each in matches if each.external_id == text] or matches
     if not matches:
-        raise QueryRefused(f"No session has the number or the id {quoted(text)}, or an id that ends so.")
+        raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
     if len(matches) > 1:
         ids = ", ".join(each.external_id for each in matches)
         raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Give more of it.")

@@ -19,9 +19,8 @@ from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
 from grading.reward.explain import number
-from grading.screens.categories.draft import key_of
 from grading.screens.desk.verdict_form import VerdictForm
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
@@ -169,15 +168,14 @@ def _revisions(params: QueryDict) -> dict[int, int]:
     """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
     revisions = {}
     for text in params.getlist("session"):
-        if (key := key_of(text)) is not None:
-            revisions[key] = key_of(params.get(f"seen-{key}", "")) or 0
+        if key := primary_key(text):
+            revisions[key] = primary_key(params.get(f"seen-{key}", ""))
     return revisions
 
 
 def _alarm(params: QueryDict) -> Alarm | None:
     """The alarm whose page led here; None where none did."""
-    key = key_of(params.get("alarm", ""))
-    return None if key is None else Alarm.objects.filter(pk=key).first()
+    return Alarm.objects.filter(pk=primary_key(params.get("alarm", ""))).first()
 
 
 def _name(params: QueryDict) -> str:

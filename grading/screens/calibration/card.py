@@ -121,12 +121,12 @@ def parts(judgements: Judgements) -> list[BanditCalibration]:
 def status(last: CalibrationVersion | None) -> str:
     """How fallbacks are read now, as text."""
     if last is None:
-        return "Never calibrated: every grade is read as given."
+        return "Never calibrated: every grade counts as it is."
     if last.fallback_calibration is None:
-        return "Off: every grade is read as given."
+        return "Off: every grade counts as it is."
     n = last.fallback_calibration.n
     if not n:
-        return "Nothing is fitted yet, so fallbacks are read as given."
+        return "Nothing is fitted yet, so fallback grades count as they are."
     whose = f" of {last.target}" if last.target else ""
     return f"Version {last.version} compares fallbacks with {n:,} verdict{'s' * (n != 1)}{whose}."
 
@@ -153,8 +153,8 @@ def _todo(last: CalibrationVersion | None, pairs: int) -> str:
         return f"{pairs:,} judged sessions can be compared. See what that changes, then put it in force."
     if last.fallback_calibration is not None and not last.fallback_calibration.kinds:
         return (
-            f"{pairs:,} judged sessions can be compared. That takes effect by itself at night if it moves no arm by "
-            f"more than {number(MAX_AUTOMATIC_MOVE)}; otherwise it waits for an operator."
+            f"{pairs:,} judged sessions can be compared. The next night’s fit takes effect by itself, unless it moves "
+            f"an arm by more than {number(MAX_AUTOMATIC_MOVE)}: then an operator decides."
         )
     return ""
 
@@ -279,7 +279,10 @@ def change(request: StaffRequest, name: str) -> HttpResponse:
         raise Http404(f"there is no bandit {name} that learns")
     form = ChangeForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
+        messages.error(
+            request,
+            "Nothing was saved: the form didn’t say which version it replaces. Reload the page and submit again.",
+        )
         return redirect("admin:bandit", name=name)
     try:
         messages.success(request, _apply(bandit, request, form.cleaned_data))
@@ -293,7 +296,7 @@ def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str
     fields: Any = {"by": request.user, "version": data["version"], "note": data["note"].strip()}
     if not data["fingerprint"]:
         row = calibrating.switch_off(bandit.name, **fields)
-        return f"Calibration is off since version {row.version}: every grade is read as given."
+        return f"Calibration is off since version {row.version}: every grade counts as it is."
     proposed = calibrating.proposal(bandit.name, timezone.now())
     row = calibrating.put_in_force(proposed, fingerprint=data["fingerprint"], **fields)
     changes = moves(bandit.name, proposed.now, proposed.after)

@@ -14,8 +14,8 @@ from grading.intake.categories import changes, preview, provenance
 from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
 from grading.screens.categories import effect
-from grading.screens.categories.draft import categories, key_of, uuid_of
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.categories.draft import categories, uuid_of
+from grading.screens.http import StaffRequest, primary_key, staff_view
 
 BACK = {"session": "admin:session", "review": "admin:review_session"}
 
@@ -24,7 +24,7 @@ BACK = {"session": "admin:session", "review": "admin:review_session"}
 def show(request: StaffRequest) -> HttpResponse:
     """The sessions that were ticked, and what the category would do; a POST sets it."""
     params = request.POST if request.method == "POST" else request.GET
-    ids = list(dict.fromkeys(key for text in params.getlist("session") if (key := key_of(text)) is not None))
+    ids = list(dict.fromkeys(key for text in params.getlist("session") if (key := primary_key(text))))
     category = categories().filter(name=params.get("category", "")[:200]).first()
     if request.method == "POST":
         if category is None:
@@ -78,8 +78,8 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
             messages.error(request, str(error))
         else:
             messages.success(request, "Undone: what held before holds again, exactly.")
-        back, key = BACK.get(request.POST.get("back", "")), key_of(request.POST.get("session", ""))
-        if back is not None and key is not None:
+        back, key = BACK.get(request.POST.get("back", "")), primary_key(request.POST.get("session", ""))
+        if back is not None and key:
             return redirect(back, pk=key)
     return redirect(there)
 

@@ -11,8 +11,6 @@ from grading.models import CategoryRule
 from grading.signals import conditions
 from grading.signals.conditions import Field, Test
 
-LARGEST = 2**63
-
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
@@ -76,11 +74,6 @@ class Draft:
 def categories() -> Any:
     """The categories that a session can be given."""
     return Arm.objects.in_bandit("category").filter(merged_into=None, retired_at=None).order_by("name")
-
-
-def key_of(text: str) -> int | None:
-    """A row's key as a form says it; None for what is none."""
-    return int(text) if text.isdecimal() and len(text) < 20 and int(text) < LARGEST else None  # noqa: PLR2004 - digits
 
 
 def uuid_of(text: str) -> str:

@@ -17,8 +17,8 @@ from grading.intake.categories.reach import RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
 from grading.screens.categories import effect
-from grading.screens.categories.draft import Draft, categories, choices, key_of, uuid_of
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.categories.draft import Draft, categories, choices, uuid_of
+from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.signals import conditions
 
 CHANGE_RULES = "grading.change_categoryrule"
@@ -40,12 +40,12 @@ def show(request: StaffRequest) -> HttpResponse:
         edit = request.GET.get("edit", "")
         draft = None
         if edit and request.user.has_perm(CHANGE_RULES):
-            draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=key_of(edit)))
+            draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=primary_key(edit)))
         return TemplateResponse(request, "categories/categories.html", page(draft))
     if not request.user.has_perm(CHANGE_RULES):
         raise PermissionDenied
-    do, key = request.POST.get("do", ""), key_of(request.POST.get("rule", ""))
-    rule = None if key is None else get_object_or_404(_rules(), pk=key)
+    do, key = request.POST.get("do", ""), primary_key(request.POST.get("rule", ""))
+    rule = get_object_or_404(_rules(), pk=key) if key else None
     if do in {"preview", "panel", "save", "save_set"}:
         draft = Draft.typed(request.POST, rule)
         if do == "panel":
@@ -130,13 +130,12 @@ def _rules() -> Any:
 
 def apply(request: StaffRequest) -> None:
     """Set what the rules catch, if it is as many as were shown."""
-    expected, name = key_of(request.POST.get("expected", "")), request.POST.get("name", "")
     try:
         change = changes.apply_rules(
             request.user,
             others="others" in request.POST,
-            expected=expected,
-            name=uuid_of(name),
+            expected=primary_key(request.POST.get("expected", "")),
+            name=uuid_of(request.POST.get("name", "")),
         )
     except ChangeRefused as error:
         messages.error(request, str(error))

@@ -69,30 +69,41 @@ def by_day(
     bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = (), width: int = DAYS[0]
 ) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
-    height, x0 = DAYS[1], 34.0
-    cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
-    totals = [sum(n for (on, _, _), n in cells.items() if on == day) for day in days]
+    height, left = DAYS[1], 34.0
+    bars_by_day: dict[dt.date, list[Bar]] = {day: [] for day in days}
+    for bar in bars:
+        if bar.day in bars_by_day:
+            bars_by_day[bar.day].append(bar)
+    totals = [sum(bar.count for bar in bars_by_day[day]) for day in days]
     ceiling = round(round_up(max(totals, default=0)))
     y = Axis(0, ceiling, height - 24.0, 40.0 if outages else 12.0)
-    step = (width - x0) / max(len(days), 1)
-    marks = [level(str(n), y.at(n), x0, width, is_axis=not n) for n in (0, ceiling // 2, ceiling)]
-    columns, every = [], math.ceil(LABEL / step)
-    for index, day in enumerate(days):
-        x, is_last, total = x0 + (index + 0.25) * step, index == len(days) - 1, 0
-        # The sources are stacked, final ones first.
-        for source, final in ((s, f) for f in (True, False) for s in STACK):
-            if sessions := cells.get((day, source, final), 0):
-                total += sessions
-                tall = y.at(total - sessions) - y.at(total)
-                box = (x, y.at(total), step / 2, max(tall - 1, 0.5))
-                title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
-                marks += [rect(f"f-{source}", box, title), "" if final else hatch(box)]
-        columns.append(Column(day=day, x=x, width=step / 2, top=y.at(total)))
-        if (len(days) - 1 - index) % every == 0:
-            label = _day_label(day, is_first=index < every, is_last=is_last)
-            marks.append(text(min(x + step / 4, width - LABEL / 2), height - 8, label, "middle", "ink" * is_last))
+    slot = (width - left) / max(len(days), 1)
+    days_per_label = math.ceil(LABEL / slot)
+    marks = [level(str(n), y.at(n), left, width, is_axis=not n) for n in (0, ceiling // 2, ceiling)]
+    columns = []
+    for index, (day, total) in enumerate(zip(days, totals, strict=True)):
+        column = Column(day=day, x=left + (index + 0.25) * slot, width=slot / 2, top=y.at(total))
+        columns.append(column)
+        marks += _stacked(bars_by_day[day], column, y)
+        days_to_last = len(days) - 1 - index
+        if days_to_last % days_per_label == 0:
+            label = _day_label(day, is_first=index < days_per_label, is_last=days_to_last == 0)
+            middle = min(column.x + column.width / 2, width - LABEL / 2)
+            marks.append(text(middle, height - 8, label, "middle", "" if days_to_last else "ink"))
     marks += _outages_above(outages, columns, width - 14)
     return svg(width, height, marks, f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
+
+
+def _stacked(bars: Iterable[Bar], column: Column, y: Axis) -> list[str]:
+    """The bars of one day above each other, in the order of STACK: the final ones, then the provisional ones."""
+    marks, below = [], 0
+    for bar in sorted(bars, key=lambda bar: (not bar.final, STACK.index(bar.source))):
+        height = y.at(below) - y.at(below + bar.count)
+        box = (column.x, y.at(below + bar.count), column.width, max(height - 1, 0.5))
+        title = f"{bar.day:%-d %b}: {bar.count} {bar.source}, {'final' if bar.final else 'provisional'}"
+        marks += [rect(f"f-{bar.source}", box, title), "" if bar.final else hatch(box)]
+        below += bar.count
+    return marks
 
 
 def _day_label(day: dt.date, *, is_first: bool, is_last: bool) -> str:
@@ -178,7 +189,7 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
     for amount in (0, ceiling / 2, ceiling):
         css, at = "grid" if amount else "axis", y.at(amount)
         marks.append(f'<line class="{css}" x1="4%" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>')
-        marks.append(wide_text(0, at - 4, f"${amount:g}"))
+        marks.append(wide_text(0, at - 4, _dollars(amount)))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, top = x0 + index * step, y.at(bar.reported)
@@ -191,6 +202,13 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
             marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if is_last else rare))
     total = sum(bar.reported for bar in bars)
     return wide(COSTS, marks, f"Cost by day, {len(bars)} days: ${total:.2f} known")
+
+
+def _dollars(amount: float) -> str:
+    """A round sum for an axis: $0, $0.30, $0.025, $1,200."""
+    if amount == round(amount):
+        return f"${amount:,.0f}"
+    return f"${amount:,.2f}" if abs(amount - round(amount, 2)) < 1e-9 else f"${amount:,.3f}"  # noqa: PLR2004 - a rounding error
 
 
 # --- the backlog with its forecast

@@ -150,7 +150,7 @@ def categories() -> Step:
     return Step(
         title="Decide how sessions get a category",
         done=done,
-        words="Rules by repository, path, branch or words. Without a category the category bandit learns nothing.",
+        words="By rules on repository, path, branch or words. The category bandit learns only from sessions with one.",
         aside="" if done else "after the first session",
         url=reverse("admin:categories"),
         button="Categories",

@@ -99,8 +99,10 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
     worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
     # The forecast in the few words that a figure has room for.
     drained = []
-    if view.forecast.opening is not None and view.forecast.opening > view.waiting:
-        drained.append(f"{view.forecast.opening:,.0f} when judging goes on")
+    if view.forecast.opening is not None:
+        _at, waiting = view.forecast.opening
+        if waiting > view.waiting:
+            drained.append(f"{waiting:,.0f} when judging goes on")
     if (at := view.forecast.at) is not None and view.waiting:
         # The hour alone within a day: nobody mixes that up.
         is_near = at - timezone.now() < dt.timedelta(days=1)

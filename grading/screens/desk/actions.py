@@ -116,7 +116,10 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
     item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
     claim, user = claim_of(request), request.user
     if item.state != ItemState.OPEN:
-        return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
+        return JsonResponse(
+            {"said": "Somebody answered it meanwhile. Press J for the next session, or submit to add your answer."},
+            status=STALE,
+        )
     if claim and review.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
         until = item.claimed_until

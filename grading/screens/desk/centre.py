@@ -1,5 +1,9 @@
-"""The middle of the desk, and what the panel tells beside the grade: rationale, history, answers, comments."""
+"""The desk's middle column (the chain, the work, the evidence in tabs), and the lower part of its panel (rationale,
+history, answers, comments). `hides` in all of it: what judges and people said is left out until this person has
+answered.
+"""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -20,29 +24,27 @@ from grading.templatetags.gradingsite_tags import CITATION, NUMBER
 from grading.vocabulary import Source
 
 LISTED = 50
-
-
 TABS = {"evidence": "Evidence", "transcript": "Transcript", "journal": "Journal", "attempts": "Attempts"}
 
 
 def load_context(
     request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
 ) -> dict[str, Any]:
-    """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
+    """The context of both parts. `waits`: the session waits for this person's grade.
+
+    A constant number of queries, whatever the session's history. Only the current tab's evidence is read.
+    """
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
     all_answers = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
-    prefetch_related_objects([session], "evidence")  # asked for again and again
+    prefetch_related_objects([session], "evidence")  # the tabs and the history read it again
     received = list(session.evidence.all())
     judge = shown.latest_of(grades, Source.JUDGE)
-    # The grades that people gave and did not take back, newest first.
     graded = [each for each in reversed(all_answers) if each.value is not None]
-    answers = [] if hides else [each for each in graded if getattr(each, "undone_by", None) is None]
+    still_count = [each for each in graded if getattr(each, "undone_by", None) is None]
     tiles = shown.tiles(settlements[-1] if settlements else None)
-    for tile in tiles:
-        # The tile of people says that it waits for the one who looks at it.
-        if waits and tile["source"] == Source.HUMAN and tile["state"] == StepState.SKIPPED:
-            tile |= {"css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
+    if waits:
+        _await_person(tiles)
     return {
         "tiles": blind.tiles(tiles) if hides else tiles,
         "flags": [flag for flag in flags if flag.cleared_at is None],
@@ -58,10 +60,18 @@ def load_context(
             answers=all_answers,
             hides=hides,
         ),
-        "answers": answers,
+        # The grades that people gave and did not take back, newest first.
+        "answers": [] if hides else still_count,
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
         **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
     }
+
+
+def _await_person(tiles: list[dict[str, Any]]) -> None:
+    """Let the tile of people, if nobody has graded yet, say that it waits for the person at the desk."""
+    for tile in tiles:
+        if tile["source"] == Source.HUMAN and tile["state"] == StepState.SKIPPED:
+            tile |= {"css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
 
 
 def rationale(judge: Grade) -> dict[str, Any]:
@@ -80,24 +90,14 @@ def rationale(judge: Grade) -> dict[str, Any]:
 
 
 def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
-    """What the chosen tab shows, and the tabs with their counts."""
+    """What the current tab shows, and the row of tabs above it."""
     tab = request.GET.get("tab", "")
     current = tab if tab in TABS else "transcript" if "event" in request.GET else "evidence"
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
-    work = shown.work(session)
-    counts = {"attempts": attempts.count()}
-    query = request.GET.copy()
-    for key in ("tab", "event", "page", "q", "after", "saved"):
-        query.pop(key, None)
-    tabs = []
-    for name, title in TABS.items():
-        query["tab"] = name
-        url, count = f"?{query.urlencode()}", counts.get(name)
-        tabs.append(shown.Tab(name=name, title=title, url=url, current=name == current, count=count))
     context: dict[str, Any] = {
-        "work_counts": [_linked(group) for group in work],
+        "work_counts": [_linked(group) for group in shown.work(session)],
         "tab": current,
-        "tabs": tabs,
+        "tabs": _tabs(request, current, counts={"attempts": attempts.count()}),
         "refused": [row for row in received if row.problem],
         "citations": citations,
     }
@@ -114,6 +114,19 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
         context |= {"attempts": attempts[:LISTED], "job": job, "next_attempt": at}
     return context
+
+
+def _tabs(request: HttpRequest, current: str, *, counts: Mapping[str, int]) -> list[shown.Tab]:
+    """The row of tabs. Each links to the same page without what belongs to another tab, or to an answer just given."""
+    query = request.GET.copy()
+    for key in ("tab", "event", "page", "q", "after", "saved"):
+        query.pop(key, None)
+    tabs = []
+    for name, title in TABS.items():
+        query["tab"] = name
+        url = f"?{query.urlencode()}"
+        tabs.append(shown.Tab(name=name, title=title, url=url, current=name == current, count=counts.get(name)))
+    return tabs
 
 
 def _linked(group: dict[str, Any]) -> dict[str, Any]:

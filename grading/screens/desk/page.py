@@ -20,7 +20,7 @@ from grading.reward import rewards
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect
-from grading.screens.http import StaffRequest
+from grading.screens.http import StaffRequest, primary_key
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
@@ -105,25 +105,30 @@ def render(
 
 
 def empty(request: StaffRequest) -> TemplateResponse:
-    """Nothing waits for this person, or nothing that these filters let through: what would appear, what to do."""
+    """The desk without a session: nothing waits for this person, or nothing that the filters let through. It says what
+    would appear here and what to do next.
+    """
     user, filters = request.user, filters_of(request)
-    grades = user.has_perm(MAY_GRADE)
-    beside = rail.load_rail(user, filters, current=None, grades=grades)
+    may_grade = user.has_perm(MAY_GRADE)
+    # On a site with samples only, the page leads to them, unless it lists them already.
+    offers_samples = request.frame.samples.alone and not filters.samples
     context = {
         "title": "Review",
         "said": _saved(request, user),
-        "rail": beside,
+        "rail": rail.load_rail(user, filters, current=None, grades=may_grade),
         "query": filters.query,
-        **_person(user, grades=grades),
+        **_person(user, grades=may_grade),
         "slice": settings.REVIEW_SLICE,
         "everyone": review.count(whose=filters.whose),
-        "samples": review.count(whose=Whose.SAMPLES).open if request.frame.samples.alone and not filters.samples else 0,
+        "samples": review.count(whose=Whose.SAMPLES).open if offers_samples else 0,
     }
     return TemplateResponse(request, "desk/review_empty.html", context)
 
 
 def _person(user: User, *, grades: bool) -> dict[str, Any]:
-    """What the page says of the person before it. Scripts read the CSRF token from its cookie, by its name."""
+    """Whether this person may grade, their last answer, and how many they gave today; and the name of the cookie from
+    which scripts read the CSRF token.
+    """
     last = review.last_of(user) if grades else None
     done = vars(last)["today"] or 0 if last is not None else 0
     return {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done}
@@ -155,8 +160,5 @@ def taken_by(item: ReviewItem, user: User) -> str:
 
 def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:
     """What the person's answer did, right after it: `?saved=` names it."""
-    answer = request.GET.get("saved", "")
-    if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers
-        return None
-    saved = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
+    saved = ReviewAnswer.objects.filter(pk=primary_key(request.GET.get("saved", "")), reviewer=user).first()
     return None if saved is None else story.flash_message(saved)

@@ -77,7 +77,10 @@ def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     bandit, form = current.bandit, BanditPolicyForm(request.POST, current=current)
     is_valid, version = form.is_valid(), form.cleaned_data.get("version")
     if version is None:
-        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
+        messages.error(
+            request,
+            "Nothing was saved: the form didn’t say which version it replaces. Reload the page and submit again.",
+        )
         return redirect("admin:policy", name=bandit.name)
     if not is_valid:
         return _form_page(request, form, current)

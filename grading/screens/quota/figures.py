@@ -90,9 +90,9 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     now, forecast = past[-1][0], outlook.forecast
     notes = [charts.Note(at=now, waiting=outlook.waiting, label=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
-        at = next(at for at, waiting in future if waiting == forecast.opening)
-        label = f"{forecast.opening:,.0f} when judging goes on"
-        notes.append(charts.Note(at=at, waiting=forecast.opening, label=label))
+        at, waiting = forecast.opening
+        label = f"{waiting:,.0f} when judging goes on"
+        notes.append(charts.Note(at=timezone.localtime(at), waiting=waiting, label=label))
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
         notes.append(charts.Note(at=at, waiting=0, label=f"0 at {moment(at)}"))

@@ -17,7 +17,7 @@ from grading.judging.core import rubric as core
 from grading.judging.rubrics import examples, versions
 from grading.models import Grade, Rubric
 from grading.reward.explain import weight
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
 from grading.vocabulary import Source
 
@@ -59,7 +59,7 @@ class Draft:
             note=_plain(post.get("note", "")).strip()[: core.NOTE_LIMIT],
             dimensions=_rows(post, "dimension", DIMENSION),
             bands=_rows(post, "band", BAND),
-            examples=[int(pk) for pk in post.getlist("example") if pk.isdecimal() and len(pk) < 19],  # noqa: PLR2004
+            examples=[key for text in post.getlist("example") if (key := primary_key(text))],
             shows_examples="shows_examples" in post,
         )
 

@@ -3,6 +3,7 @@
 import datetime as dt
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.db.models import Count, Exists, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
@@ -20,13 +21,30 @@ from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
 from grading.screens import charts
-from grading.screens.http import StaffRequest, staff_view
+from grading.screens.http import StaffRequest, primary_key, staff_view
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
-WHY_LIMIT = 300
 NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose anew."
+
+
+class RunForm(forms.Form):
+    """Starts a run of the `count` sessions that match now, unless more match than the person saw."""
+
+    seen = forms.IntegerField(min_value=0)
+    why = forms.CharField(max_length=300, required=False)
+
+    def __init__(self, data: QueryDict | None, *, count: int) -> None:
+        super().__init__(data)
+        self.count = count
+
+    def clean(self) -> None:
+        # Nobody is charged for more than they saw.
+        if self.count > self.cleaned_data.get("seen", -1):
+            raise forms.ValidationError(
+                f"More sessions match than when you looked: {self.count} now. Nothing was asked; look again."
+            )
 
 
 @staff_view("grading.view_rubric")
@@ -46,30 +64,25 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.change_quota")
 def plan(request: StaffRequest) -> HttpResponse:
-    """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
+    """What would be asked and what it would cost; a POST starts it."""
     sessions, label, problem = selection(request.GET)
     rerun = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
-    if request.method == "POST" and rerun is not None:
-        # Nobody is charged for more than they saw.
-        shown_count = request.POST.get("seen", "")
-        count = len(rerun.session_ids)
-        if not (shown_count.isdecimal() and len(shown_count) < 10 and count <= int(shown_count)):  # noqa: PLR2004 - no absurd numbers
-            problem = f"More sessions match than when you looked: {count} now. Nothing was asked; look again."
-        elif rerun.session_ids:
-            run = rejudge.start(
-                rerun.session_ids,
-                rerun.rubric,
-                by=request.user,
-                why=request.POST.get("why", "").strip()[:WHY_LIMIT] or label,
-                estimated_usd=rerun.estimate.usd,
-            )
-            return redirect("admin:run", pk=run.pk)
+    form = RunForm(request.POST or None, count=len(rerun.session_ids) if rerun else 0)
+    if rerun is not None and rerun.session_ids and form.is_valid():
+        run = rejudge.start(
+            rerun.session_ids,
+            rerun.rubric,
+            by=request.user,
+            why=form.cleaned_data["why"] or label,
+            estimated_usd=rerun.estimate.usd,
+        )
+        return redirect("admin:run", pk=run.pk)
     context: dict[str, Any] = {
         "title": "Judge again",
         "words": label,
         "problem": problem,
+        "form": form,
         "plan": rerun,
-        "why": request.POST.get("why", ""),
     }
     if rerun is not None and rerun.rest is not None:
         query = request.GET.copy()
@@ -105,7 +118,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
             "given up by an earlier version, for no reason of their own",
             "",
         )
-    ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
+    ticked = [key for text in query.getlist("session") if (key := primary_key(text))]
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)
         return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
@@ -170,7 +183,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     return {
         "run": run,
         "progress": counts,
-        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions need nothing more"),
+        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions finished"),
         "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
         "failed": {reason.words: n for reason, n in counts.failed.items()},
         "left_out": {why.label: n for why, n in counts.left_out.items()},

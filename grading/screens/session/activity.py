@@ -101,12 +101,13 @@ def rows(
         patch = None if row is None else parse_patch(store.text_of(row))
     except (OSError, ValueError):
         patch = None
+    foreign = ownership.foreign(session)
     # What counts in the sum of evidence.
     production = collect(
         signals,
         facts=material.load_material(session).facts,
         patch=patch,
-        foreign=ownership.foreign(session),
+        foreign=foreign,
         root=str(log.row.report.get("cwd", "")) if log.row else "",
         artifacts=sources.artifact_rules().globs,
     )
@@ -137,6 +138,9 @@ def rows(
         said = ActivityItem(text=shown, event=signals.final_message)
         found.append(ActivityRow(kind="Last message", said=(said,), seen="log"))
     there = things.keys() | {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    # What belongs to another session was seen all the same: the page lists it as not this session's own.
+    there |= {"commit"} if foreign.commits else set()
+    there |= {"pr_opened"} if foreign.pull_requests else set()
     missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
     if signals is not None:
         missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
@@ -219,7 +223,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
                 "which isn’t a failure"
             )
         if signals.failed_calls:
-            notes.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
+            notes.append(f"{signals.failed_calls} of the {signals.known_results} with a known result failed")
         if signals.unreadable_calls and not signals.is_blind:
             notes.append(f"{signals.unreadable_calls} could not be read")
         yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")

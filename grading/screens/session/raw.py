@@ -65,7 +65,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponseBase:
         except OSError as error:
             problem = str(error)
         else:
-            what = f"took a whole file as it came: {row.kind} of {row.session.observation}"
+            what = f"downloaded an unredacted file: {row.kind} of {row.session.observation}"
             record(AuditKind.RAW, what, detail=form.cleaned_data["why"])
             name = f"{row.kind}-{row.sha256[:12]}"
             return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")

@@ -186,7 +186,7 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
     number, text = (error.number, error.stored_text[:200]) if error else (None, "")
     is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
-        found.append(MetCondition(title="The log holds no model turn, only API errors", detail=text, event=number))
+        found.append(MetCondition(title="The log has no answer of a model, only API errors", detail=text, event=number))
     elif signals is not None and is_cut:
         found.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
         found.append(_unfinished(signals))

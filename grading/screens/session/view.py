@@ -37,7 +37,7 @@ from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import activity, facts, history, reasons, transcript
+from grading.screens.session import activity, facts, history, outcomes, reasons, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
@@ -111,7 +111,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
     verdict = holds.get(Source.JUDGE)
     sampled = verdict if verdict is not None and verdict.samples else None
-    judge = held_by(grades, verdict)
+    judge = row_of(verdict, grades)
     if judge is not None:
         scored[Source.JUDGE] = judge
     stale = staleness(judge, Rubric.objects.active(session.work))
@@ -182,6 +182,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         "live": (live := _live(entries, reader)),
         "idle": settlement is not None and settlement.weight > 0 and any(row["weight"] == 0 for row in live),
         **facts.context(session),
+        **outcomes.context(session),
         **_reasons(request, known),
         **_tabs(request, known, citations(judge)),
     }
@@ -356,11 +357,11 @@ def latest_of(grades: list[Grade], source: Source) -> Grade | None:
     return next((grade for grade in scored if not grade.parallel), None)
 
 
-def held_by(grades: Sequence[Grade], view: GradeView | None) -> Grade | None:
-    """The row of a grade that holds; None where it gives no value."""
-    return next(
-        (grade for grade in grades if view is not None and grade.pk == view.id and grade.value is not None), None
-    )
+def row_of(view: GradeView | None, grades: Sequence[Grade]) -> Grade | None:
+    """The row in `grades` of a current grade; None without a current grade, or if it has no value."""
+    if view is None:
+        return None
+    return next((grade for grade in grades if grade.pk == view.id and grade.value is not None), None)
 
 
 def is_contested(settlement: Settlement | None, holds: CurrentGrades) -> bool:

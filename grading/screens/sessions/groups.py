@@ -33,7 +33,9 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroup:
-    """Rows of one week, under its name and its days; `shared`: what several of them have in common, and how many."""
+    """Rows of one week, under its name and its days. `shared` are the notes that are shown once for the group, each
+    with its number of rows.
+    """
 
     title: str
     days: str
@@ -56,23 +58,28 @@ def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
 
 
 def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
-    notes = [note(each) for each in sessions]
-    counts = Counter(text for text in notes if text and len(text) <= LONGEST_SHARED)
-    shared = tuple((count, text) for text, count in counts.most_common() if count >= SHARED)
-    told = {text for _, text in shared}
-    stale = [bool(vars(each)["is_stale"]) for each in sessions]
-    if (count := sum(stale)) >= SHARED:
-        shared, stale = (*shared, (count, STALE)), [False for _ in stale]
+    """The group of these sessions. A note that SHARED or more of them have moves from their rows to the group."""
+    notes = {each.pk: note(each) for each in sessions}
+    counts = Counter(text for text in notes.values() if text and len(text) <= LONGEST_SHARED)
+    shared = {text: count for text, count in counts.most_common() if count >= SHARED}
+    stale_count = sum(_is_stale(each) for each in sessions)
+    if stale_count >= SHARED:
+        shared[STALE] = stale_count
     rows = tuple(
         SessionRow(
             session=each,
-            note="" if text in told else text,
+            note="" if notes[each.pk] in shared else notes[each.pk],
             why="" if each.settlement is None else each.settlement.sentence,
-            says_stale=says_stale,
+            says_stale=_is_stale(each) and STALE not in shared,
         )
-        for each, text, says_stale in zip(sessions, notes, stale, strict=True)
+        for each in sessions
     )
-    return SessionGroup(title=title, days=days, shared=shared, rows=rows)
+    return SessionGroup(title=title, days=days, shared=tuple((n, text) for text, n in shared.items()), rows=rows)
+
+
+def _is_stale(session: Session) -> bool:
+    """Whether the verdict is stale, as annotated by `listed`."""
+    return bool(vars(session)["is_stale"])
 
 
 def note(session: Session) -> str:

@@ -48,7 +48,7 @@ def test_an_open_quota_drains_by_rate_less_arrivals():
 
 def test_nothing_drains_before_the_quota_returns():
     found = forecast(NOW, conditions(opens_at=MIDNIGHT, arrivals=3, rate=75))
-    assert found.opening == pytest.approx(36)  # 23 + 3 · 4⅓
+    assert found.opening == (MIDNIGHT, pytest.approx(36))  # 23 + 3 · 4⅓
     assert found.at == MIDNIGHT + dt.timedelta(minutes=30)  # 36 / (75 − 3) h
     assert [at for at, _ in found.curve] == [NOW, MIDNIGHT, found.at]
 
