@@ -26,6 +26,7 @@ from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
+from grading.outcomes import following
 from grading.review import calibration
 from grading.reward import calibrating, judged_pairs, lessons
 from grading.wakeup import publish
@@ -143,6 +144,10 @@ def write_letter() -> None:
     letters.write_due(timezone.now())
 
 
+def follow_commits() -> None:
+    following.run_due(timezone.now())
+
+
 # The jobs of CELERY_BEAT_SCHEDULE, by name. `take_turn` runs them.
 PERIODIC: Mapping[str, Callable[[], object]] = {
     "sweep": sweep,
@@ -158,6 +163,7 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read calibration": read_calibration,
     "read costs": read_costs,
     "read insight": read_insight,
+    "follow commits": follow_commits,
     "dead man's call": deadman.call,
     "weekly letter": write_letter,
     "recheck evidence": recheck_evidence,

@@ -14,8 +14,9 @@ from django.utils.functional import SimpleLazyObject
 from gradingsite import broker
 from gradingsite.evidence import evidence_storage
 from gradingsite.privacy import chance_key, keep_private, secret_key
+from gradingsite.state import RESOURCES, ROOT, state_folder
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = ROOT
 
 
 def env(name: str, default: str = "") -> str:
@@ -85,8 +86,10 @@ def env_networks(name: str) -> list[str]:
         ) from None
 
 
+# Whether this is `gradingsite try`: one process that reads logs where they are, for the person who started it.
+TRIAL = os.environ.get("GRADINGSITE_TRIAL") == "yes"  # set by gradingsite.command alone
 # The site writes all of its files here: database, evidence, broker, secrets.
-STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
+STATE_DIR = state_folder(env("GRADINGSITE_STATE"))
 keep_private(STATE_DIR)
 
 
@@ -143,6 +146,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "gradingsite.middleware.add_request_id",
+    "grading.trial.access.require_key",
     "gradingsite.middleware.UnavailableMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -154,6 +158,7 @@ MIDDLEWARE = [
     "gradingsite.middleware.show_invisible_characters",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "grading.trial.access.sign_in",
     "grading.access.recording.remember_request",
     "grading.access.sessions.note_use",
     "allauth.account.middleware.AccountMiddleware",
@@ -180,7 +185,7 @@ WSGI_APPLICATION = "gradingsite.wsgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -371,6 +376,7 @@ CELERY_BEAT_SCHEDULE = {
         ("read costs", 60, 60),
         # Takes 2 s of processor time on a site of 200,000 sessions, and on a busy site there is always something new.
         ("read insight", 600, 600),
+        ("follow commits", 60, 60),
         ("dead man's call", 60, 60),
         ("weekly letter", 600, 300),
         ("recheck evidence", 600, 300),

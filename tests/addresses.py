@@ -350,6 +350,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:channel": Address(opens=OPERATOR, acts=OPERATOR, of="channel", data=lambda world: {"do": "resume"}),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
+    "admin:arrival": Address(opens=OPERATOR, kind=PART, of="token"),
     "admin:imports": Address(opens=OPERATOR),
     "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
@@ -361,10 +362,18 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"project": str(world["project_pk"]), "name": "motor"},
         queries=("", "?q=no-such-project"),
     ),
+    "admin:repositories": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {"url": "https://forge.example/ada/other", "default_branch": "main"},
+        queries=("", "?url=https://forge.example/ada/engine"),
+    ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),
     "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),
     "admin:story_again": Address(opens=OPERATOR, kind=ACT, inside="404"),
+    "admin:trial": Address(opens=VIEWER, inside="404"),
+    "admin:trial_keep": Address(opens=OPERATOR, kind=ACT, inside="404"),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password
 # first, and how often it was asked for is counted.
@@ -394,6 +403,8 @@ DJANGOS: dict[str, Address] = {
     "admin:app_list": Address(opens=VIEWER, of="app", away="404"),
 }
 PROGRAMS: dict[str, Address] = {
+    # For whoever has the secret of the webhook: tests/outcomes/test_github.py.
+    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="403", inside="405"),
     "submit_session": Address(opens=ANYONE, kind=FILE),
     "live": Address(opens=ANYONE, kind=FILE),
     "ready": Address(opens=ANYONE, kind=FILE),
@@ -405,7 +416,7 @@ PROGRAMS: dict[str, Address] = {
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
 TOKENS = {
     "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
-    "api:read_token", "api:read_judging",
+    "api:read_token", "api:read_judging", "api:report_outcome", "api:report_outcomes",
 }  # fmt: skip
 
 

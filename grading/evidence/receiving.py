@@ -94,6 +94,7 @@ class ParsedLog:
     traits: Traits
     records: Records
     usage: LogUsage
+    is_compressed: bool
 
 
 def parse(stream: BinaryIO, filename: str) -> ParsedLog:
@@ -111,6 +112,7 @@ def parse(stream: BinaryIO, filename: str) -> ParsedLog:
         traits=traits_reader.traits(reader.header, extracted),
         records=collector.records(extracted),
         usage=usage_collector.usage(),
+        is_compressed=reader.is_compressed,
     )
 
 
@@ -145,7 +147,7 @@ def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
 def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReading:
     """The reading of a parsed log as evidence of the claimed session. Stores the log's records and usage."""
     header, report = log.header, log.report
-    problem, detail = _find_fault(row, claim, header, report)
+    problem, detail = _find_fault(row, claim, log)
     # A repository's URL may contain a key. Category rules use its name, which the traits have.
     header = replace(header, repository=None)
     logs.save_records(row, log.records)
@@ -178,15 +180,14 @@ def read_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceRead
     )
 
 
-def _find_fault(
-    row: Evidence, claim: SessionClaim, header: TranscriptHeader, report: ParseReport
-) -> tuple[Reason, str]:
+def _find_fault(row: Evidence, claim: SessionClaim, log: ParsedLog) -> tuple[Reason, str]:
     """The reason why the transcript must not be used, and its description; (NONE, "") if it may be used.
 
     Checks that it is this session's own, that something in it is recognised, and that it isn't too small. A log without
     an id is taken for the session's own. A subagent's log may be submitted under its own id or its parent's, and under
     any id if it names only its parent.
     """
+    header, report = log.header, log.report
     ids = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
     ids -= {None}
     names_only_parent = header.is_subagent and ids <= {header.parent_id}
@@ -197,7 +198,8 @@ def _find_fault(
     start = claim.started_at or _plausible(header.started_at)
     end = claim.ended_at or _plausible(header.ended_at)
     seconds = 0.0 if start is None or end is None else (end - start).total_seconds()
-    if not header.is_subagent and row.size < MIN_LOG_BYTES and seconds > MAX_SMALL_LOG_SECONDS:
+    is_small = row.size < MIN_LOG_BYTES and not log.is_compressed
+    if not header.is_subagent and is_small and seconds > MAX_SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
 

@@ -2,30 +2,29 @@
 
 In: untrusted bytes of any length. Out: events in file order, in constant memory, and a report of what could not
 be parsed.
-Start with `events`, the shape that all harnesses share; `gptme` is the shortest parser, `reader` the loop around them.
+Start with `events`, the shape that all harnesses share, and `registry`, which lists them; each has a package of its
+own, and `reader` has the loop around their parsers.
 
 >>> from io import BytesIO
 >>> reader = read(BytesIO(b'{"role": "user", "content": "Fix it", "timestamp": "2026-01-01T00:00:00"}'))
 >>> [event.text for event in reader], reader.format, reader.report.coverage
 (['Fix it'], 'gptme', 1.0)
 
-To add a format:
-1. write a module with one subclass of `Parser` (reader.py): `format`, `score`, `feed`, `header`, in bounded memory;
-2. implement `shared_identity`, the id that all copies of a record share, and `identity` if the log has unique ids;
-3. add the class to `PARSERS` (registry.py): detection, reading and error messages need nothing else;
-4. put a short real log into tests/data and write the tests that the other formats have, the hostile ones first;
-5. raise PARSER_VERSION only if logs that can already be read would yield different events.
+To add a format, see docs/how-to/add-a-log-format.md.
 """
 
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final
 
-from grading.formats.detection import HEAD_BYTES, Detection, EmptyTranscript, UnknownFormat, detect
+from grading.formats.compression import ZSTD, expand_zstd
+from grading.formats.detection import HEAD_BYTES, Detection, detect, detect_form
+from grading.formats.errors import EmptyTranscript, UnknownFormat
 from grading.formats.lines import MAX_LINE
-from grading.formats.reader import TranscriptReader
-from grading.formats.registry import FORMATS, PARSERS, titles
+from grading.formats.reader import Form, TranscriptReader
+from grading.formats.registry import BY_FORMAT, FORMATS, PARSERS, titles
 
 __all__ = [
+    "BY_FORMAT",
     "FORMATS",
     "PARSER_VERSION",
     "SNIFF_BYTES",
@@ -39,7 +38,7 @@ __all__ = [
     "titles",
 ]
 
-PARSER_VERSION: Final = "3"
+PARSER_VERSION: Final = "4"
 """Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
 MAX_HEAD_BYTES: Final = 4 * 1024 * 1024
@@ -51,43 +50,58 @@ def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_lin
 
     `format_name` skips detection if it names a supported format. Raises EmptyTranscript if there is nothing to read
     and UnknownFormat if no supported format is detected. Nothing else is raised, now or while iterating, whatever the
-    bytes are (errors of the stream aside). The caller closes the stream. Lines over `max_line` bytes are skipped and
+    bytes are (errors of the stream aside); while iterating, UnknownFormat is only raised by a compressed log that is
+    damaged or expands out of all proportion. The caller closes the stream. Lines over `max_line` bytes are skipped and
     counted.
     """
     head, at_end = _read_head(stream)
+    if is_compressed := head.startswith(ZSTD):
+        stream = expand_zstd(head, stream)
+        head, at_end = _read_head(stream)
     if not head.strip():
         if not at_end and stream.read(1):
-            raise UnknownFormat("white space only", head=head, filename=filename)
+            raise _unknown("white space only", head, filename)
         raise EmptyTranscript(filename)
     parser = PARSERS.get(format_name)
+    form = Form.LINES
     if parser is None:
         detection = detect(head, filename)
         if detection.format is None:
-            raise UnknownFormat(detection.reason, head=head, filename=filename)
-        parser = PARSERS[detection.format]
+            raise _unknown(detection.reason, head, filename, detection.harness)
+        parser, form = PARSERS[detection.format], detection.form
+    elif parser.forms != {Form.LINES}:
+        form = detect_form(head, parser)
     whole = BytesIO(head) if at_end else BufferedReader(_HeadThenRest(head, stream), HEAD_BYTES)
-    return TranscriptReader(whole, parser, max_line=max_line)
+    return TranscriptReader(whole, parser, form=form, is_compressed=is_compressed, max_line=max_line)
 
 
 def recognise(stream: BinaryIO, filename: str = "") -> Detection:
     """Detect the format of a binary stream from its beginning, without parsing it.
 
-    Reads SNIFF_BYTES, and more only if they look like JSON lines: then as much as `read` bases its decision on.
-    Raises EmptyTranscript and UnknownFormat when `read` would.
+    Reads SNIFF_BYTES, and more only if they look like JSON: then as much as `read` bases its decision on. Raises
+    EmptyTranscript and UnknownFormat when `read` would.
     """
     head = stream.read(SNIFF_BYTES)
     at_end = len(head) < SNIFF_BYTES
+    if head.startswith(ZSTD):
+        stream = expand_zstd(head, stream)
+        head = stream.read(SNIFF_BYTES)
+        at_end = not head
     detection = detect(head, filename)
-    is_one_line = b"\n" not in head and head.lstrip(b"\xef\xbb\xbf \t\r").startswith(b"{")
-    if not at_end and detection.format is None and (detection.records or is_one_line):
+    is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"["))
+    if not at_end and detection.format is None and not detection.harness and is_json:
         more, at_end = _read_head(stream)
         head += more
         detection = detect(head, filename)
     if not head.strip() and at_end:
         raise EmptyTranscript(filename)
     if detection.format is None:
-        raise UnknownFormat(detection.reason, head=head, filename=filename)
+        raise _unknown(detection.reason, head, filename, detection.harness)
     return detection
+
+
+def _unknown(reason: str, head: bytes, filename: str, harness: str = "") -> UnknownFormat:
+    return UnknownFormat(reason, head=head, filename=filename, harness=harness, formats=FORMATS)
 
 
 def _read_head(stream: BinaryIO) -> tuple[bytes, bool]:

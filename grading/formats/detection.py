@@ -1,59 +1,44 @@
-"""Detects which harness wrote a file, from all records in its first bytes and never from its name or first line alone.
-
-The two errors here are the only ones that stop a transcript from being read. Lesser problems are counted and reported.
-"""
+"""Detects which harness wrote a file, from what its first bytes hold and never from its name or first line alone."""
 
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
+from grading.formats.documents import read_beginning
 from grading.formats.lines import LineTally, read_objects
-from grading.formats.registry import FORMATS, PARSERS
+from grading.formats.reader import Form, Recogniser
+from grading.formats.registry import PARSERS, RECOGNISED
 from grading.formats.values import text
 
 HEAD_BYTES: Final = 256 * 1024
 MIN_SCORE: Final = 0.5
+CERTAIN: Final = 0.9
 MAX_KINDS_IN_REASON: Final = 3
-
-
-class UnknownFormat(ValueError):
-    """No supported format was detected in the first bytes of a transcript.
-
-    The message says what was expected, what was there and what to do; `reason` is only the detector's part of it.
-    """
-
-    def __init__(self, reason: str, *, head: bytes, filename: str = "") -> None:
-        self.reason = reason
-        name = f" {filename!r}" if filename else ""
-        super().__init__(
-            f"unknown transcript format: expected one of {', '.join(FORMATS)}; got{name} {reason}, beginning with "
-            f"{head[:80]!r}. Submit the log file that the harness itself wrote, unchanged and as UTF-8; "
-            "a harness not named here needs a format module first."
-        )
-
-
-class EmptyTranscript(ValueError):
-    """A transcript without bytes, or of whitespace only: the session's log was never written."""
-
-    def __init__(self, filename: str = "") -> None:
-        name = f" {filename!r}" if filename else ""
-        super().__init__(
-            f"empty transcript: expected a session log, got the file{name} with nothing in it. Check that the hook "
-            "was given the session's own log and that the harness had closed it; without one, submit no transcript."
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """`format` is None if no format reaches MIN_SCORE. `score` in [0, 1]: the mean of `Parser.score` over the records.
+    """`format` is None if no format reaches MIN_SCORE. `score` in [0, 1]: for JSON lines the mean of `Parser.score`.
 
-    `records`: the number of JSON objects in the file's first bytes; a line may have several.
+    `records`: the number of JSON objects in the file's first bytes; a line may have several. `harness` is the name of a
+    harness whose logs are recognised and not read, else "".
     """
 
     format: str | None
     score: float
     reason: str
     records: int
+    form: Form = Form.LINES
+    harness: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A harness that may have written a file of that form."""
+
+    score: float
+    form: Form
+    recogniser: type[Recogniser]
 
 
 def detect(head: bytes, filename: str = "") -> Detection:
@@ -63,28 +48,74 @@ def detect(head: bytes, filename: str = "") -> Detection:
     """
     tally = LineTally()
     records = [record for _, record in read_objects(BytesIO(head), tally)]
-    if not records:
-        reason = "text or bytes that are not JSON lines"
-        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            reason = "text in UTF-16, not UTF-8"
-        elif head.lstrip().startswith((b"{", b"[")):
-            is_one_line = tally.torn_tail and b"\n" not in head.strip()
-            what = "one line of JSON that does not end" if is_one_line else "a JSON document over several lines"
-            reason = f"{what}, not a log with one object a line"
-        return Detection(format=None, score=0.0, reason=reason, records=0)
-    scores = {name: sum(map(parser.score, records)) / len(records) for name, parser in PARSERS.items()}
-    best = max(scores, key=lambda name: scores[name])
-    score = round(scores[best], 3)
-    if score >= MIN_SCORE:
-        matching = sum(1 for record in records if PARSERS[best].score(record))
-        named = f" in {filename!r}" if filename else ""
-        reason = f"{matching} of {len(records)} records{named} are {best}'s"
-        return Detection(format=best, score=score, reason=reason, records=len(records))
+    candidates = _candidates(head, records, (*PARSERS.values(), *RECOGNISED))
+    best = max(candidates, key=lambda candidate: candidate.score)
+    if best.score < MIN_SCORE:
+        reason = _strange_records(records, candidates) if records else _no_records(head, tally)
+        return Detection(format=None, score=best.score, reason=reason, records=len(records))
+    recogniser = best.recogniser
+    if recogniser in RECOGNISED:
+        article = "an" if recogniser.title[0] in "AEIOU" else "a"
+        reason = recogniser.reason or f"{article} {recogniser.title} log; not read yet"
+        return Detection(
+            format=None,
+            score=best.score,
+            reason=reason,
+            records=len(records),
+            harness="" if recogniser.reason else recogniser.title,
+        )
+    named = f" in {filename!r}" if filename else ""
+    reason = f"the {best.form}{named} is {recogniser.format}'s"
+    if best.form is Form.LINES:
+        matching = sum(1 for record in records if recogniser.score(record))
+        reason = f"{matching} of {len(records)} records{named} are {recogniser.format}'s"
+    return Detection(format=recogniser.format, score=best.score, reason=reason, records=len(records), form=best.form)
+
+
+def detect_form(head: bytes, recogniser: type[Recogniser]) -> Form:
+    """The form of a log that is known to be of that harness."""
+    records = [record for _, record in read_objects(BytesIO(head), LineTally())]
+    return max(_candidates(head, records, (recogniser,)), key=lambda candidate: candidate.score).form
+
+
+def _candidates(
+    head: bytes, records: list[dict[str, Any]], recognisers: tuple[type[Recogniser], ...]
+) -> list[Candidate]:
+    """Each harness with its score for each form that the file may have; a single one if its JSON lines are certain."""
+    candidates: list[Candidate] = []
+    for recogniser in recognisers:
+        score = round(sum(map(recogniser.score, records)) / len(records), 3) if records else 0.0
+        candidates.append(Candidate(score=score, form=Form.LINES, recogniser=recogniser))
+        if score >= CERTAIN:
+            return candidates[-1:]
+    document = read_beginning(head)
+    for recogniser in recognisers:
+        if document is not None:
+            score = recogniser.score_document(document)
+            candidates.append(Candidate(score=score, form=Form.DOCUMENT, recogniser=recogniser))
+        score, form = recogniser.score_bytes(head)
+        candidates.append(Candidate(score=score, form=form, recogniser=recogniser))
+    return candidates
+
+
+def _no_records(head: bytes, tally: LineTally) -> str:
+    """What a file is that has no JSON lines, as text."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "text in UTF-16, not UTF-8"
+    if not head.lstrip().startswith((b"{", b"[")):
+        return "text or bytes that are not JSON lines"
+    is_one_line = tally.torn_tail and b"\n" not in head.strip()
+    what = "one line of JSON that does not end" if is_one_line else "a JSON document over several lines"
+    return f"{what}, not a log with one object a line"
+
+
+def _strange_records(records: list[dict[str, Any]], candidates: list[Candidate]) -> str:
+    """What JSON lines are that no harness wrote, as text, with the closest harness."""
     kinds: list[str] = []
     for record in records:
         kind = text(record.get("type"))
         kinds.append(f"type {kind[:40]!r}" if kind else f"keys {', '.join(sorted(record)[:5])[:80]!r}")
     first_kinds = "; ".join(list(dict.fromkeys(kinds))[:MAX_KINDS_IN_REASON])
-    closest = f"; closest is {best} with a score of {score}" if score else ""
-    reason = f"JSON of another kind ({first_kinds}){closest}"
-    return Detection(format=None, score=score, reason=reason, records=len(records))
+    best = max(candidates, key=lambda candidate: candidate.score)
+    closest = f"; closest is {best.recogniser.format} with a score of {best.score}" if best.score else ""
+    return f"JSON of another kind ({first_kinds}){closest}"

@@ -10,6 +10,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+MAX_UNKNOWN = 0.02
+"""A larger share of unknown records or calls means that a harness has changed how it writes its logs."""
+
 
 class Role(StrEnum):
     """Who wrote a message. `SCAFFOLD` is text that the harness injected (system prompt, reminders): never evidence."""
@@ -53,7 +56,11 @@ class Message(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall(Event):
-    """`name` is the harness's own; `kind` is one of shell, write, edit, read, search, web, agent, plan, other."""
+    """`name` is the harness's own; `kind` is one of shell, write, edit, read, search, web, agent, plan, other.
+
+    `is_known`: the tool is one of the harness's, of an MCP server or otherwise known to be custom. If not, the harness
+    may have changed.
+    """
 
     call_id: str
     name: str
@@ -62,6 +69,7 @@ class ToolCall(Event):
     command: str = ""
     path: str = ""
     clarity: Clarity = Clarity.UNDERSTOOD
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +188,11 @@ class TranscriptHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseReport:
-    """How much of a file was recognised: counts of lines. `coverage` = recognised / lines, 1.0 for an empty file."""
+    """How much of a file was recognised: counts of lines. `coverage` = recognised / lines, 1.0 for an empty file.
+
+    `unknown_records` and `unknown_calls` (of the `calls`) are those of which the reader doesn't know the kind or the
+    tool; `unknown_kinds` and `unknown_tools` name some of them.
+    """
 
     lines: int = 0
     recognised: int = 0
@@ -191,7 +203,26 @@ class ParseReport:
     oversized: int = 0
     invalid_utf8: int = 0
     problems: tuple[str, ...] = ()
+    calls: int = 0
+    unknown_records: int = 0
+    unknown_calls: int = 0
+    unknown_kinds: tuple[str, ...] = ()
+    unknown_tools: tuple[str, ...] = ()
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the harness seems to write its logs differently from what the reader knows."""
+        return is_drifted(self.unknown_records, self.lines) or is_drifted(self.unknown_calls, self.calls)
 
     @property
     def coverage(self) -> float:
         return 1.0 if self.lines == 0 else round(self.recognised / self.lines, 6)
+
+
+def is_drifted(unknown: int, total: int) -> bool:
+    """Whether so many unknown records or calls of a total mean that a harness has changed.
+
+    >>> is_drifted(2, 100), is_drifted(3, 100), is_drifted(0, 0)
+    (False, True, False)
+    """
+    return unknown > MAX_UNKNOWN * total

@@ -12,17 +12,24 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b, sha256
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar, Final
 
+from grading.formats.documents import read_document
 from grading.formats.events import (
     Background,
+    Clarity,
     Event,
     Interruption,
     LoadedInstructions,
+    Message,
     ParseReport,
+    Role,
     Setting,
+    ToolCall,
+    ToolResult,
     TranscriptHeader,
     Usage,
 )
@@ -30,6 +37,9 @@ from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, rea
 from grading.formats.usage import ReportedTokens
 
 MAX_MODELS: Final = 100
+MAX_KINDS: Final = 40
+"""Unknown kinds and tools that are told apart."""
+MAX_NAMED: Final = 5
 MAX_RECORD_IDS: Final = 200_000
 MAX_IDENTITY_LENGTH: Final = 64
 BATCH_SIZE: Final = 100
@@ -38,18 +48,61 @@ SURE, LIKELY, NO = 1.0, 0.6, 0.0  # scores of a record in detection
 Record = Mapping[str, Any]
 
 
-class Parser(ABC):
-    """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
+class Form(StrEnum):
+    """The outer form of a log: JSON lines, one JSON document, a zip archive, or plain text."""
+
+    LINES = "lines"
+    DOCUMENT = "document"
+    ARCHIVE = "archive"
+    TEXT = "text"
+
+
+class Recogniser(ABC):
+    """Tells a harness's logs from others by their beginning."""
 
     format: ClassVar[str]
     title: ClassVar[str]
     """The harness's name for people."""
+    reason: ClassVar[str] = ""
+    """Why such a file is not read and what to do instead, if that isn't only that nobody has written a parser."""
+
+    @staticmethod
+    def score(record: Record) -> float:
+        """How certain it is that this harness wrote the JSON line, from it alone: SURE, LIKELY or NO."""
+        del record
+        return NO
+
+    @staticmethod
+    def score_document(document: Any) -> float:
+        """The same for a JSON document, from as much of it as is in the file's first bytes: an object or a list."""
+        del document
+        return NO
+
+    @staticmethod
+    def score_bytes(head: bytes) -> tuple[float, Form]:
+        """The same for text or an archive, with its form."""
+        del head
+        return NO, Form.TEXT
+
+
+class Parser(Recogniser):
+    """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
+
+    forms: ClassVar[frozenset[Form]] = frozenset({Form.LINES})
+    """The forms that the harness's logs have."""
+    paths: ClassVar[frozenset[str]] = frozenset()
+    """Of a JSON document, the values that are fed as records {"path", "value"} (`documents.read_document`)."""
+    custom_tools: ClassVar[frozenset[str]] = frozenset()
+    """Names of tools that are known to do anything, besides those of MCP servers."""
     has_common_digests: ClassVar[bool] = False
     """Whether unrelated sessions may have records with the same digest, because the digest excludes the time."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self._last_number = 0
+        self._chain = ""
+        self.unknown_kinds: Counter[str] = Counter()
+        """How often kinds of records and of their parts came that the parser doesn't know."""
         self._background: list[Background] = []
         """What the records so far show beside the conversation, not yet taken by the reader."""
         self._settings: dict[str, str] = {}
@@ -59,10 +112,14 @@ class Parser(ABC):
         self.record_id = ""
         """The shared identity of the record being fed."""
 
-    @staticmethod
-    @abstractmethod
-    def score(record: Record) -> float:
-        """How certain it is that this harness wrote the record, from it alone: SURE, LIKELY or NO."""
+    @classmethod
+    def read_records(
+        cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(source text, record) of each record of a log. Lines with the same source text are repeats."""
+        if form is Form.DOCUMENT:
+            return read_document(stream, tally, cls.paths, max_size=max_line)
+        return read_objects(stream, tally, max_line=max_line)
 
     @abstractmethod
     def feed(self, record: Record) -> list[Event] | None:
@@ -84,6 +141,11 @@ class Parser(ABC):
     def shared_identity(self, record: Record) -> str:
         """The id that all copies of the record share, in whichever session's log; "" if it has none."""
         return self.identity(record)
+
+    def chain_identity(self, value: object) -> str:
+        """An identity of a record without an id or a time: equal if it and all records before it are equal."""
+        self._chain = digest_json(self._chain, value)
+        return self._chain
 
     def next_number(self) -> int:
         self._last_number += 1
@@ -132,8 +194,46 @@ class Parser(ABC):
         """The model with the most responses; of several, the first that appeared."""
         return self._models.most_common(1)[0][0] if self._models else None
 
-    def note_unknown(self, kind: str) -> None:
-        self.problems.note(f"unknown record type {kind[:60]!r}")
+    def note_unknown(self, kind: str, what: str = "record type") -> None:
+        """Note a kind of record, or of a part of one, that the parser doesn't know."""
+        self.problems.note(f"unknown {what} {kind[:60]!r}")
+        name = f"{what} {kind[:60]}"
+        if name not in self.unknown_kinds and len(self.unknown_kinds) >= MAX_KINDS:
+            name = "others"
+        self.unknown_kinds[name] += 1
+
+    def build_messages(
+        self, role: Role, content: str, at: datetime | None, *, thinking: bool = False, side: bool = False
+    ) -> list[Event]:
+        """The message, or none if the text is blank."""
+        if not content.strip():
+            return []
+        message = Message(number=self.next_number(), at=at, sidechain=side, role=role, text=content, thinking=thinking)
+        return [message]
+
+    def build_call(self, call: ToolCall, at: datetime | None, *, side: bool = False) -> ToolCall:
+        """The call with the next number."""
+        return replace(call, number=self.next_number(), at=at, sidechain=side)
+
+    def build_result(
+        self,
+        call_id: str,
+        output: str,
+        at: datetime | None,
+        *,
+        failed: bool | None,
+        exit_code: int | None = None,
+        side: bool = False,
+    ) -> ToolResult:
+        return ToolResult(
+            number=self.next_number(),
+            at=at,
+            sidechain=side,
+            call_id=call_id,
+            text=output,
+            failed=failed,
+            exit_code=exit_code,
+        )
 
     def build_usage(
         self,
@@ -174,17 +274,28 @@ class TranscriptReader:
     once.
     """
 
-    def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        parser: type[Parser],
+        *,
+        form: Form = Form.LINES,
+        is_compressed: bool = False,
+        max_line: int = MAX_LINE,
+    ) -> None:
         self.format = parser.format
+        self.is_compressed = is_compressed or form is Form.ARCHIVE
         self.has_common_digests = parser.has_common_digests
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
-        self._objects = read_objects(stream, self._tally, max_line=max_line)
+        self._objects = parser.read_records(stream, form, self._tally, max_line=max_line)
         self._recent_lines = RecentKeys()
         self._recent_ids = RecentKeys()
         self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
+        self._calls = 0
+        self._unknown_tools: Counter[str] = Counter()
         self._started = False
 
     def __iter__(self) -> Iterator[Event]:
@@ -219,7 +330,28 @@ class TranscriptReader:
             oversized=tally.oversized,
             invalid_utf8=tally.invalid_utf8,
             problems=tally.problems.as_texts(),
+            calls=self._calls,
+            unknown_records=min(self._parser.unknown_kinds.total(), tally.lines),
+            unknown_calls=self._unknown_tools.total(),
+            unknown_kinds=_most_common(self._parser.unknown_kinds),
+            unknown_tools=_most_common(self._unknown_tools),
         )
+
+    def _count_calls(self, batch: list[Event]) -> list[Event]:
+        """Count the calls in a batch, and mark those of tools that the parser doesn't know. Returns the batch."""
+        for index, event in enumerate(batch):
+            if type(event) is not ToolCall:
+                continue
+            self._calls += 1
+            if event.clarity is Clarity.OPAQUE and not self._is_custom(event.name):
+                name = event.name[:60]
+                is_counted = name in self._unknown_tools or len(self._unknown_tools) < MAX_KINDS
+                self._unknown_tools[name if is_counted else "others"] += 1
+                batch[index] = replace(event, is_known=False)
+        return batch
+
+    def _is_custom(self, tool: str) -> bool:
+        return tool.startswith("mcp__") or tool in self._parser.custom_tools
 
     def _read(self) -> Iterator[list[Event]]:
         """Feed the parser each record that was not read before, and yield the events in batches.
@@ -248,9 +380,14 @@ class TranscriptReader:
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
             batch += background
             if len(batch) >= BATCH_SIZE:
-                yield batch
+                yield self._count_calls(batch)
                 batch = []
-        yield [*batch, *self._parser.finish()]
+        batch += self._parser.finish()
+        yield self._count_calls([*batch, *self._parser.take_background()])
+
+
+def _most_common(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(name for name, _ in counts.most_common(MAX_NAMED))
 
 
 def shorten_identity(identity: str) -> str:

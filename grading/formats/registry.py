@@ -1,21 +1,162 @@
-"""The supported log formats. A new one is added to PARSERS; tests check what else it needs."""
+"""The harnesses whose logs the site knows. A new one is added to HARNESSES; docs/formats.md is generated from it."""
 
-from typing import Final
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, cast
 
-from grading.formats.claude_code import ClaudeCode
-from grading.formats.codex import Codex
-from grading.formats.gptme import Gptme
-from grading.formats.reader import Parser
+from grading.formats.antigravity.parser import Antigravity
+from grading.formats.atif.parser import Atif
+from grading.formats.claude_code.parser import ClaudeCode
+from grading.formats.codex.parser import Codex
+from grading.formats.copilot_cli.parser import CopilotCli
+from grading.formats.cursor.parser import Cursor
+from grading.formats.droid.parser import Droid
+from grading.formats.gemini_cli.parser import GeminiCli
+from grading.formats.gptme.parser import Gptme
+from grading.formats.inspect_ai.parser import InspectAi
+from grading.formats.kimi.parser import Kimi
+from grading.formats.mini_swe_agent.parser import MiniSweAgent
+from grading.formats.opencode.parser import OpenCode, OpenCodeDatabase, OpenCodeStorage
+from grading.formats.openhands.parser import OpenHands
+from grading.formats.pi.parser import Pi
+from grading.formats.qwen.parser import Qwen
+from grading.formats.reader import Parser, Recogniser
+from grading.formats.recognised import (
+    Aider,
+    Amp,
+    ClaudeCodeWeb,
+    Cline,
+    Database,
+    Goose,
+    Grok,
+    Hermes,
+    Kiro,
+    OpenHandsSdk,
+    Predictions,
+)
+from grading.formats.swe_agent.parser import SweAgent
 
-PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}
+ENOUGH_SAMPLES, ENOUGH_SOURCES = 10, 2
+
+
+class Tier(StrEnum):
+    """How much of a harness's logs counts. FULL: all of it. FACTS: the session is shown with its facts, and its log
+    gives no grade. RECOGNISED: the logs are refused by the harness's name.
+    """
+
+    FULL = "full"
+    FACTS = "facts"
+    RECOGNISED = "recognised"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """A harness. `logs` says where it keeps its logs, and `hook` what sends a session when it ends, if anything does.
+
+    `samples` are the real logs that its reader was tried on, from `sources` different places.
+    """
+
+    reader: type[Recogniser]
+    tier: Tier
+    logs: str
+    hook: str = ""
+    samples: int = 0
+    sources: int = 0
+
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether a grade from its logs counts half, because too few real logs were read."""
+        return self.samples < ENOUGH_SAMPLES or self.sources < ENOUGH_SOURCES
+
+
+HARNESSES: Final = (
+    Harness(
+        reader=ClaudeCode,
+        tier=Tier.FULL,
+        logs="~/.claude/projects/<project>/<session>.jsonl; claude -p --output-format stream-json",
+        hook="SessionEnd in ~/.claude/settings.json",
+        samples=68,
+        sources=12,
+    ),
+    Harness(
+        reader=Codex,
+        tier=Tier.FULL,
+        logs="~/.codex/sessions/**/rollout-*.jsonl[.zst]; ~/.codex/archived_sessions; codex exec --json",
+        hook="Stop in ~/.codex/hooks.json",
+        samples=53,
+        sources=5,
+    ),
+    Harness(
+        reader=Gptme,
+        tier=Tier.FULL,
+        logs="~/.local/share/gptme/logs/<session>/conversation.jsonl; terminal output",
+        hook="session.end in ~/.config/gptme/config.toml",
+        samples=49,
+        sources=2,
+    ),
+    Harness(
+        reader=OpenCode,
+        tier=Tier.FULL,
+        logs="~/.local/share/opencode/opencode.db; ~/.local/share/opencode/storage; opencode export",
+        samples=10,
+        sources=1,
+    ),
+    Harness(
+        reader=CopilotCli, tier=Tier.FULL, logs="~/.copilot/session-state/<session>/events.jsonl", samples=9, sources=1
+    ),
+    Harness(
+        reader=GeminiCli, tier=Tier.FULL, logs="~/.gemini/tmp/<project>/chats/session-*.json", samples=3, sources=1
+    ),
+    Harness(reader=InspectAi, tier=Tier.FULL, logs="logs/*.eval; logs/*.json", samples=13, sources=1),
+    Harness(reader=SweAgent, tier=Tier.FULL, logs="trajectories/**/*.traj", samples=9, sources=1),
+    Harness(
+        reader=OpenHands,
+        tier=Tier.FULL,
+        logs="a saved trajectory; output.jsonl of an evaluation",
+        samples=5,
+        sources=1,
+    ),
+    Harness(
+        reader=MiniSweAgent, tier=Tier.FACTS, logs="*.traj.json, the file given to mini --output", samples=1, sources=1
+    ),
+    Harness(reader=Pi, tier=Tier.FACTS, logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"),
+    Harness(reader=Droid, tier=Tier.FACTS, logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json"),
+    Harness(reader=Kimi, tier=Tier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl"),
+    Harness(reader=Qwen, tier=Tier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl"),
+    Harness(reader=Cursor, tier=Tier.FACTS, logs="~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl"),
+    Harness(reader=Antigravity, tier=Tier.FACTS, logs="~/.gemini/antigravity-cli/**/transcript.jsonl"),
+    Harness(reader=Atif, tier=Tier.FACTS, logs="trajectory.json of a Harbor trial, versions 1.4 to 1.8"),
+    Harness(reader=Kiro, tier=Tier.RECOGNISED, logs="~/.kiro/sessions"),
+    Harness(reader=Grok, tier=Tier.RECOGNISED, logs="~/.grok/sessions"),
+    Harness(reader=Hermes, tier=Tier.RECOGNISED, logs="~/.hermes/sessions"),
+    Harness(reader=ClaudeCodeWeb, tier=Tier.RECOGNISED, logs="an exported session"),
+    Harness(reader=Cline, tier=Tier.RECOGNISED, logs="ui_messages.json and api_conversation_history.json of a task"),
+    Harness(reader=Goose, tier=Tier.RECOGNISED, logs="~/.local/share/goose/sessions"),
+    Harness(reader=Amp, tier=Tier.RECOGNISED, logs="~/.local/share/amp/threads"),
+    Harness(reader=Aider, tier=Tier.RECOGNISED, logs=".aider.chat.history.md"),
+    Harness(reader=OpenHandsSdk, tier=Tier.RECOGNISED, logs="~/.openhands/conversations/<id>/events"),
+)
+# Files that hold a part of a session, or several, and are refused with what to do instead.
+CONTAINERS: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage, Predictions, Database)
+
+PARSERS: Final[dict[str, type[Parser]]] = {
+    harness.reader.format: cast("type[Parser]", harness.reader)
+    for harness in HARNESSES
+    if harness.tier is not Tier.RECOGNISED
+}
+RECOGNISED: Final = (
+    *CONTAINERS,
+    *(harness.reader for harness in HARNESSES if harness.tier is Tier.RECOGNISED),
+)
 FORMATS: Final = tuple(sorted(PARSERS))
+BY_FORMAT: Final = {harness.reader.format: harness for harness in HARNESSES}
 
 
 def titles(conjunction: str) -> str:
     """The names of all harnesses in a sentence, the last one after a conjunction.
 
-    >>> titles("or")
-    'Claude Code, Codex CLI or gptme'
+    >>> titles("or")[:33]
+    'Claude Code, Codex CLI, gptme, Op'
     """
     *others, last = [parser.title for parser in PARSERS.values()]
     return f"{', '.join(others)} {conjunction} {last}"

@@ -13,9 +13,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import selection
-from bandit.models import Arm
+from bandit.models import Arm, Bandit
 from bandit.names import canonical
+from grading import formats
 from grading.evidence.receiving import COST, EvidenceReading
+from grading.formats.registry import Harness
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
@@ -212,7 +214,8 @@ def _resolve_arms(
     """The arms of the model, the harness and the submitted category, by bandit; and a problem for each unknown name.
 
     The harness is the log's; without a log it is the submitted one, unless the session has one already. A model that
-    isn't known yet is no problem: people name it later. An unknown harness of the log is only a remark.
+    isn't known yet is no problem: people name it later. A harness whose logs the site reads gets an arm on probation
+    with its first session; of others, an unknown name in the log is only a remark.
     """
     submitted_harness = metadata.harness if session.harness is None else None
     names = {
@@ -221,12 +224,27 @@ def _resolve_arms(
         "category": metadata.category,
     }
     resolved, unresolved = Arm.objects.resolve_all((bandit, name) for bandit, name in names.items() if name)
+    for bandit, name in list(unresolved):
+        harness = formats.BY_FORMAT.get(canonical(name)) if bandit == "harness" else None
+        if harness is not None:
+            resolved[bandit, name] = _create_arm(harness)
+            unresolved.remove((bandit, name))
     problems = [
         unknown_arm(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != log.format)
         for bandit, name in unresolved
         if bandit != "model"
     ]
     return {bandit: arm for (bandit, _name), arm in resolved.items()}, problems
+
+
+def _create_arm(harness: Harness) -> Arm:
+    """The arm of a harness whose first session came just now. It starts on probation."""
+    parser = harness.reader
+    bandit = Bandit.objects.get(name="harness")
+    arm, _ = Arm.objects.get_or_create(
+        bandit=bandit, name=parser.format, defaults={"title": parser.title, "probation": True}
+    )
+    return arm.current
 
 
 def _complete_selection(

@@ -47,9 +47,11 @@ class GradeView:
 
     `stands`: a trajectory to which the journal has nothing to add, since it saw at least a commit's worth of work, or a
     failure; if None, the policy's threshold decides. `view`: which part of the session it saw. `witness`: who vouches
-    for its evidence. For the judge's grades: `stale` says what came after the verdict and is unread ("the transcript
-    came"), empty if it is fresh; `sample_of` is the row of the first reading, if this is a further one; `samples` are
-    the values of three readings, of which this is the median.
+    for its evidence. `has_few_samples`: it rests on a log of a harness of which too few logs were read.
+
+    For the judge's grades: `stale` says what came after the verdict and is unread ("the transcript came"), empty if it
+    is fresh; `sample_of` is the row of the first reading, if this is a further one; `samples` are the values of three
+    readings, of which this is the median.
     """
 
     id: int
@@ -65,6 +67,7 @@ class GradeView:
     witness: Witness = Witness.UNKNOWN
     sample_of: int | None = None
     samples: tuple[float, ...] = ()
+    has_few_samples: bool = False
 
     @property
     def spread(self) -> float:
@@ -154,13 +157,16 @@ class Decision:
 
     @property
     def standing(self) -> str:
-        """The standing as in the ledger's keys (`standing.py`): contested, else stale, else claimed, else plain."""
+        """The standing as in the ledger's keys (`standing.py`): contested, stale, claimed, of few samples, or plain."""
         if self.is_contested:
             return standing.contested(self.gap)
         if self.decider is Source.JUDGE and self.stale:
             return standing.STALE
         is_claim = self.decider in MACHINES and self.grades[self.decider].witness is Witness.CLAIMED
-        return standing.CLAIMED if is_claim else standing.PLAIN
+        if is_claim:
+            return standing.CLAIMED
+        has_few = self.decider in MACHINES and self.grades[self.decider].has_few_samples
+        return standing.FEW_SAMPLES if has_few else standing.PLAIN
 
     @property
     def weight(self) -> float:

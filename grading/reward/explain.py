@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from grading.reward.decide import MAX_ADDED, Decision, GradeView, is_claimed, value_of
-from grading.reward.standing import CLAIMED
+from grading.reward.standing import CLAIMED, FEW_SAMPLES
 from grading.vocabulary import Outcome, Reason, Source, Status
 
 
@@ -188,10 +188,12 @@ def _is_claim_left_aside(decision: Decision) -> bool:
 
 
 def _claim_sentence(decision: Decision) -> str:
-    """That the reward, or a higher consumption grade that doesn't count, rests on the agent's word; empty otherwise."""
+    """That the reward counts less, or that a higher consumption grade doesn't count, and why; empty otherwise."""
     if decision.standing == CLAIMED:
         what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
         return f" Only the agent itself vouches for what {what}."
+    if decision.standing == FEW_SAMPLES:
+        return " Few logs of its harness have been read so far, so it counts half."
     consumption = value_of(decision.grades, Source.CONSUMPTION)
     verdict = decision.production or 0
     if _is_claim_left_aside(decision) and consumption is not None and consumption > verdict:

@@ -81,6 +81,7 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             stale=stale,
             witness=witness_of(grade),
             sample_of=grade.sample_of_id,
+            has_few_samples=grade.evidence.get("few_samples") is True,
         )
         grade_views.append(view)
     return grade_views

@@ -17,6 +17,7 @@ from grading import signals as signals_core
 from grading.evidence import artifact_copies, session_facts, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.receiving import EvidenceReading
+from grading.formats.registry import Harness, Tier
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionFacts, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
@@ -104,9 +105,11 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
     )
     found_artifacts: dict[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = {}
     is_patch_unreadable = patch_row is not None and changes is None
+    harness = formats.BY_FORMAT.get(log_reading.format)
+    graded_signals = None if harness is not None and harness.tier is Tier.FACTS else signals
     if not is_patch_unreadable:
         with suppress(Exception):  # the grader raises it again and stores it
-            matches = artifacts.find_artifacts(search.rules, patch=changes, signals=signals, root=search.root)
+            matches = artifacts.find_artifacts(search.rules, patch=changes, signals=graded_signals, root=search.root)
             found_artifacts[search] = matches
     return ParsedFiles(
         signals={log.sha256: signals} if log is not None and signals is not None else {},
@@ -145,9 +148,25 @@ class GradingInput:
         return [self.material.patch.sha256] if self.material.patch else []
 
     @property
+    def harness(self) -> Harness | None:
+        """The harness that wrote the transcript."""
+        transcript = self.material.transcript
+        return None if transcript is None else formats.BY_FORMAT.get(transcript.format)
+
+    @property
+    def is_facts_only(self) -> bool:
+        """Whether the transcript is shown and no rule grades by it."""
+        return self.harness is not None and self.harness.tier is Tier.FACTS
+
+    @property
+    def graded_signals(self) -> Signals | None:
+        """The transcript's signals; None if no rule grades by it."""
+        return None if self.is_facts_only else self.signals
+
+    @property
     def own_signals(self) -> Signals | None:
-        """The transcript's signals; None if nothing in it is the session's own."""
-        return None if self.material.nothing_own else self.signals
+        """The transcript's signals that rules grade by; None if nothing in it is the session's own."""
+        return None if self.material.nothing_own else self.graded_signals
 
     @property
     def root(self) -> str:
@@ -353,6 +372,11 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     absent, why = material.absent, material.why
     if material.nothing_own:
         absent, why = Reason.CARRIED, material.nothing_own
+    elif inputs.is_facts_only and inputs.harness is not None:
+        absent, why = (
+            Reason.NOTHING_OBSERVABLE,
+            f"Logs of {inputs.harness.reader.title} are shown, and no rule grades them yet",
+        )
     category = inputs.session.category
     looking = category is not None and category.current.is_looking
     production = production_of(inputs)
@@ -374,11 +398,12 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     )
     answer = replace(answer, evidence={**answer.evidence, "shown": evidence_state.as_dict()})
     is_without_log = answer.evidence.get("view") == EvidenceView.FACTS
+    parts = [*files, absent, str(looking), repr(material.facts), repr(material.foreign), *inputs.rules.globs]
+    if not is_without_log and inputs.own_signals is not None and inputs.harness and inputs.harness.has_few_samples:
+        parts.append("few samples")
+        answer = replace(answer, evidence={**answer.evidence, "few_samples": True})
     witness = material.other_witness.alone if is_without_log else material.witness
-    globs = inputs.rules.globs
-    return _with_witness(
-        answer, witness, *files, absent, str(looking), repr(material.facts), repr(material.foreign), *globs
-    )
+    return _with_witness(answer, witness, *parts)
 
 
 def _grade_journal(row: Evidence | None) -> Answer:
@@ -415,7 +440,7 @@ def _match_artifacts(
         candidates = parsed.found_artifacts.get(search)
         if candidates is None:
             candidates = artifacts.find_artifacts(
-                search.rules, patch=inputs.changes, signals=inputs.signals, root=search.root
+                search.rules, patch=inputs.changes, signals=inputs.graded_signals, root=search.root
             )
         matches, texts = artifact_copies.mark_copies(inputs.session, candidates, received_at, texts_before)
     except store.Gone:
@@ -435,8 +460,8 @@ def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answe
     category, rules = inputs.session.category, inputs.rules.definitions
     is_consumption = category is not None and category.is_consumption
     # Without a patch or a tool call, nothing that a session left behind could be seen: "none" would be a guess.
-    readable = material.patch is not None or (inputs.signals is not None and inputs.signals.calls > 0)
-    if inputs.signals is not None:
+    readable = material.patch is not None or (inputs.graded_signals is not None and inputs.graded_signals.calls > 0)
+    if inputs.graded_signals is not None:
         why = "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
     else:
         reason = material.absent if material.transcript is None else Reason.UNREADABLE

@@ -1,18 +1,20 @@
 """The standing of a reward, as in the ledger's keys, and how much a reward of each standing counts. Pure.
 
 A reward is stale if its verdict has not read all evidence; claimed if only the graded agent vouches for its evidence;
-contested if what the session left behind is worth far more than the judge says (`contested/37`: by .37); otherwise it
-is plain.
+contested if what the session left behind is worth far more than the judge says (`contested/37`: by .37); of few samples
+if rules graded a log of a harness of which too few logs were read; otherwise it is plain.
 """
 
 import math
 
-PLAIN, STALE, CLAIMED = "plain", "stale", "claimed"
+PLAIN, STALE, CLAIMED, FEW_SAMPLES = "plain", "stale", "claimed", "few_samples"
 CONTESTED = "contested/"
 # Artifacts contest a verdict that they exceed by more than the first; from the second on, the reward counts nothing.
 CONTESTED_ABOVE, WORTHLESS_FROM = 0.3, 0.5
 # A stale or claimed reward counts this much relative to a fresh verdict's: as much as a trajectory.
 FALLBACK_WEIGHT = 0.3
+# A reward by a log of whose harness too few real logs were read counts half.
+FEW_SAMPLES_WEIGHT = 0.5
 
 
 def contested(gap: float) -> str:
@@ -37,8 +39,12 @@ def standing_weight(standing: str) -> float:
         return 1.0
     if standing in {STALE, CLAIMED}:
         return FALLBACK_WEIGHT
+    if standing == FEW_SAMPLES:
+        return FEW_SAMPLES_WEIGHT
     hundredths = standing.removeprefix(CONTESTED)
     least, most = round(100 * CONTESTED_ABOVE), round(100 * WORTHLESS_FROM)
     if standing.startswith(CONTESTED) and hundredths.isdecimal() and least < int(hundredths) <= most:
         return round((most - int(hundredths)) / (most - least), 6)
-    raise ValueError(f"expected plain, stale, claimed or contested/{least + 1} to contested/{most}; got {standing!r}")
+    raise ValueError(
+        f"expected plain, stale, claimed, few_samples or contested/{least + 1} to contested/{most}; got {standing!r}"
+    )

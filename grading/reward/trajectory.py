@@ -142,6 +142,8 @@ def blindness(log: Signals) -> str:
         return f"None of its {_counted(log.results, 'result')} says whether its call worked"
     if 0 < log.shell_calls == log.bare_shell_calls:
         return f"None of its {_counted(log.shell_calls, 'shell call')} shows its command"
+    if 2 * log.unknown_calls > log.calls:
+        return f"{log.unknown_calls:,} of its {_counted(log.calls, 'call')} are of tools that the site does not know"
     return f"{log.unreadable_calls:,} of its {_counted(log.calls, 'call')} could not be read"
 
 

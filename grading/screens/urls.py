@@ -31,6 +31,7 @@ from grading.screens.progress import view as progress
 from grading.screens.projects import view as projects
 from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
+from grading.screens.repositories import view as repositories
 from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
 from grading.screens.session import late_words, raw
@@ -41,6 +42,7 @@ from grading.screens.signin import inviting
 from grading.screens.spending import prices
 from grading.screens.spending import view as spending
 from grading.screens.story import view as story
+from grading.screens.trial import view as first_page
 
 app_name = "admin"
 urlpatterns = [
@@ -118,6 +120,9 @@ urlpatterns = [
     path("views/", saved_views.save, name="views"),
     path("views/<int:pk>/", saved_views.change, name="view"),
     path("connect/", connect.show, name="connect"),
+    path("connect/<int:pk>/arrival/", connect.arrival, name="arrival"),
+    path("try/", first_page.show, name="trial"),
+    path("try/keep/", first_page.keep, name="trial_keep"),
     path("imports/", imports.show, name="imports"),
     path("imports/<int:pk>/", imports.detail, name="import"),
     path("samples/", sample_data.show, name="samples"),
@@ -128,6 +133,7 @@ urlpatterns = [
     path("settings/", settings_page.show, name="settings"),
     path("calibration/", calibration.show, name="calibration"),
     path("settings/projects/", projects.show, name="projects"),
+    path("settings/repositories/", repositories.show, name="repositories"),
     path("settings/invite/", inviting.invite, name="invite"),
     path("settings/judge/", judge_key.show, name="judge_key"),
     path("settings/about/", about.show, name="about"),

@@ -232,6 +232,7 @@ class _Collector:
         A shell call without a command that isn't unreadable runs none: it reads from a running command.
         """
         self.counts[call.clarity] += 1
+        self.counts["unknown"] += not call.is_known
         runs_command = bool(call.command) or call.clarity is Clarity.UNREADABLE
         if call.kind == "shell" and runs_command:
             self.counts["shell"] += 1
@@ -383,6 +384,7 @@ class _Collector:
             loosened_tests=self.work.loosened_count,
             opaque_calls=counts[Clarity.OPAQUE],
             unreadable_calls=counts[Clarity.UNREADABLE],
+            unknown_calls=counts["unknown"],
             shell_calls=counts["shell"],
             bare_shell_calls=counts["bare_shell"],
             must_print=self.conduct.must_print,

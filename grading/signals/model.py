@@ -96,10 +96,11 @@ class Signals:
     `truncated`: a cap on records was reached, so the lists are incomplete.
 
     Readability of the log: `opaque_calls` are well-formed calls whose effect cannot be known; `unreadable_calls` should
-    record what they do but could not be parsed; `bare_shell_calls` of the `shell_calls` have no command. Course:
-    `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth, overloaded, other) if
-    the harness recorded that an API error ended the log, else empty; `concluded`: an assistant message comes after the
-    last call and result. `rejected` are calls that the user refused; they count as neither failed nor known.
+    record what they do but could not be parsed; `unknown_calls` are of tools that the harness is not known to have;
+    `bare_shell_calls` of the `shell_calls` have no command. Course: `reads` are distinct things read successfully;
+    `cut` is the reason (quota, rate_limit, auth, overloaded, other) if the harness recorded that an API error ended the
+    log, else empty; `concluded`: an assistant message comes after the last call and result. `rejected` are calls that
+    the user refused; they count as neither failed nor known.
 
     Not counted as work: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are URLs
     that the harness linked, which doesn't mean they were opened; `loosened_tests` are edits that loosened assertions.
@@ -139,6 +140,7 @@ class Signals:
     truncated: bool = False
     opaque_calls: int = 0
     unreadable_calls: int = 0
+    unknown_calls: int = 0
     shell_calls: int = 0
     bare_shell_calls: int = 0
     reads: int = 0
@@ -187,11 +189,13 @@ class Signals:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the log is too unreadable to grade the session: more than 30 % of the calls are unreadable, or no
-        shell call has a command, or no result records success or failure and no effect is confirmed.
+        """Whether the log is too unreadable to grade the session: more than 30 % of the calls are unreadable, or most
+        are of unknown tools, or no shell call has a command, or no result records success or failure and no effect is
+        confirmed.
         """
         return (
-            self.unreadable_calls > MAX_UNREADABLE_SHARE * self.calls
+            2 * self.unknown_calls > self.calls
+            or self.unreadable_calls > MAX_UNREADABLE_SHARE * self.calls
             or 0 < self.shell_calls == self.bare_shell_calls
             or (self.results > 0 and self.known_results == 0 and not self.did_something)
         )

@@ -64,6 +64,10 @@ def token_count(given: int, cached: int, answered: int) -> dict:
     return codex("event_msg", {"type": "token_count", "info": {"total_token_usage": usage}})
 
 
+def copilot(kind: str, /, **data: object) -> dict:
+    return {"type": kind, "data": data, "id": f"e-{json.dumps(data)[:200]}", "timestamp": AT, "parentId": None}
+
+
 def gptme(role: str, content: str, **fields: object) -> dict:
     return {"role": role, "content": content, "timestamp": "2026-01-02T03:04:05.678"} | fields
 

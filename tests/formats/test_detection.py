@@ -15,6 +15,12 @@ FILES = {
     "codex-019ed628.jsonl": "codex",
     "gptme-replay-00.jsonl": "gptme",
     "gptme-replay-08.jsonl": "gptme",
+    "others/copilot-cli.jsonl": "copilot-cli",
+    "others/cursor-agent.jsonl": "cursor",
+    "others/droid-stream.jsonl": "droid",
+    "others/gemini-cli.json": "gemini-cli",
+    "others/pi.jsonl": "pi",
+    "others/qwen.jsonl": "qwen",
 }
 
 
@@ -22,7 +28,7 @@ FILES = {
 def test_real_files_are_recognised(name: str, expected: str):
     found = detect((FIXTURES / name).read_bytes()[:50_000])
     assert found.format == expected
-    assert found.score > 0.8
+    assert found.score >= 0.6
     assert expected in found.reason
 
 
@@ -38,10 +44,43 @@ def test_a_known_format_is_not_looked_for_and_one_that_nobody_knows_is():
     assert read(BytesIO(b'{"a": 1}\n'), format_name="codex").format == "codex"
 
 
-@pytest.mark.parametrize("path", sorted((FIXTURES / "refused").iterdir()), ids=lambda path: path.name)
-def test_other_harnesses_are_refused(path):
-    with path.open("rb") as stream, pytest.raises(UnknownFormat, match="expected one of claude-code, codex, gptme"):
-        read(stream, path.name)
+RECOGNISED = {
+    "Kiro": jsonl({"version": "v1", "kind": "Prompt", "data": {"content": []}}),
+    "Goose": jsonl({"working_dir": "/w", "description": "A task", "message_count": 2}),
+    "OpenHands SDK": jsonl({"id": "e", "timestamp": AT, "source": "agent", "kind": "ActionEvent"}),
+    "Cline or Roo Code": b'[{"ts": 1, "type": "say", "say": "text"},\n{"ts": 2, "type": "ask", "ask": "tool"}]',
+    "Amp": b'{"v": 3, "id": "T-1234",\n"messages": []}',
+    "Aider": b"# aider chat started at 2026-01-02 03:04:05\n\n> /usr/bin/aider\n",
+    "Hermes": b'{"session_id": "s", "platform": "cli", "session_start": "2026",\n"messages": []}',
+    "Claude Code on the web": b'{"loglines": [{"type": "user"}]}',
+}
+
+
+@pytest.mark.parametrize(("title", "data"), RECOGNISED.items())
+def test_harness_that_is_not_read_is_refused_by_its_name(title: str, data: bytes):
+    with pytest.raises(UnknownFormat, match=f"{title} log; not read yet") as caught:
+        read(BytesIO(data), "log")
+    assert caught.value.harness == title
+
+
+def test_real_log_of_a_harness_that_is_not_read():
+    data = (FIXTURES / "others" / "grok.jsonl").read_bytes()
+    with pytest.raises(UnknownFormat, match="a Grok log; not read yet"):
+        read(BytesIO(data), "grok.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"SQLite format 3\x00" + b"\x00" * 100 + b"CREATE TABLE `part` (`session_id` text)", "OpenCode database"),
+        (b'{"id": "m", "sessionID": "s",\n"role": "user", "time": {}}', "one part of an OpenCode session"),
+        (jsonl({"instance_id": "i", "model_patch": "diff"}), "patches without the sessions"),
+    ],
+)
+def test_file_that_is_no_single_session_says_what_to_do(data: bytes, words: str):
+    with pytest.raises(UnknownFormat, match=words) as caught:
+        read(BytesIO(data), "log")
+    assert caught.value.harness == ""
 
 
 @pytest.mark.parametrize(
@@ -108,12 +147,12 @@ def test_first_line_longer_than_the_head_is_read():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b'{\n  "loglines": []\n}\n', "a JSON document over several lines"),
+        (b'{\n  "lines": []\n}\n', "a JSON document over several lines"),
         (b'{"a": [1, 2', "one line of JSON that does not end"),
         ("{}".encode("utf-16"), "UTF-16"),
         (b"PK\x03\x04 an archive", "not JSON lines"),
         (b"Assistant: done\n", "not JSON lines"),
-        (b'{"type": "session.start", "data": {}}\n', "type 'session.start'"),
+        (b'{"type": "session.begun", "data": []}\n', "type 'session.begun'"),
         (b'{"step": 1, "action": "x"}\n', "keys 'action, step'"),
     ],
 )

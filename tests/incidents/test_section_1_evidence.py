@@ -193,3 +193,25 @@ def test_a_mean_that_falls_while_no_part_of_it_does_is_a_mix_shift(site):
     monitoring.watch()
     (said,) = alarms("A10")
     assert "The mix of work shifted" in said
+
+
+def test_renamed_tool_is_named_and_its_sessions_are_not_graded_low(site):
+    """A renamed tool makes every session look idle. A53 names the version and the tool, and no session gets a low
+    grade by its log.
+    """
+    log = logs.claude("s1", ("pytest -q", "8 passed"), logs.COMMIT).replace(b'"name": "Bash"', b'"name": "Terminal"')
+    session = submit("s1", log=log)
+    grade = session.grades.get(source=Source.TRAJECTORY)
+    assert (grade.value, grade.reason) == (None, Reason.FORMAT_BLIND)
+    assert grade.detail == "2 of its 2 calls are of tools that the site does not know"
+    monitoring.watch()
+    (finding,) = alarms("A53")
+    assert finding == "Claude Code 2.1.100: 2 of 2 calls are of unknown tools: Terminal."
+
+
+def test_tools_of_mcp_servers_are_no_change_of_a_format(site):
+    """A53 stays closed."""
+    log = logs.claude("s1", ("pytest -q", "8 passed")).replace(b'"name": "Bash"', b'"name": "mcp__shell__run"')
+    submit("s1", log=log)
+    monitoring.watch()
+    assert alarms("A53") == []

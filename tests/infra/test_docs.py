@@ -154,6 +154,14 @@ def test_the_page_of_incidents_is_what_the_tests_say():
     assert told(incidents.PAGE) == incidents.page()
 
 
+def test_the_page_of_formats_is_what_the_registry_says():
+    """Where this fails: `python docs/formats.py`."""
+    spec = importlib.util.spec_from_file_location("formats_page", ROOT / "docs" / "formats.py")
+    formats_page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(formats_page)
+    assert told(formats_page.PAGE) == formats_page.page()
+
+
 def test_each_of_a_newcomers_questions_has_an_answer_in_two_look_ups():
     section = told(ROOT / "CONTRIBUTING.md").split("## Ten questions")[1].split("\n## ")[0]
     answers = [line.split("|")[2] for line in section.splitlines() if line.startswith("| ") and "?" in line]

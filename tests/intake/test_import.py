@@ -64,7 +64,7 @@ def test_a_folder_is_imported_with_a_summary(folder, capsys):
     assert set(Session.objects.values_list("external_id", flat=True)) == {CLAUDE, "a1", "2026-03-31-fix"}
     assert tally(said) == {"imported": 3, "other": 3, "files": 6}
     assert "logs of subagents, which count for the session that started them (1)" in said
-    assert "not a log of Claude Code, Codex CLI or gptme (2)" in said
+    assert "not a log of a known harness (2)" in said
     assert "empty files (1)" in said
     assert Session.objects.get(external_id=CLAUDE).agent.name == "bob"
 

@@ -1,13 +1,15 @@
 """A log format that is added: its first log, and the places that list the harnesses."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bandit.models import Arm
 from grading import formats
 from grading.agent.submit_session import HOOKED, KEPT_IN
-from grading.formats.gptme import Gptme
+from grading.formats.gptme.parser import Gptme
+from grading.formats.registry import HARNESSES
 from grading.vocabulary import Source, Status
 from tests.casts import logs
 
@@ -43,6 +45,22 @@ def test_log_of_a_new_format_is_no_error(site, monkeypatch):
 
 
 def test_harnesses_are_the_same_everywhere():
-    """The hook, which can import nothing of the site, and the arms of a new site know every harness that is read."""
-    assert tuple(sorted(HOOKED)) == tuple(sorted(KEPT_IN)) == formats.FORMATS
-    assert set(formats.FORMATS) <= set(Arm.objects.filter(bandit__name="harness").values_list("name", flat=True))
+    """The hook, which can import nothing of the site, and the arms of a new site know each harness with a hook."""
+    hooked = sorted(harness.reader.format for harness in HARNESSES if harness.hook)
+    assert sorted(HOOKED) == sorted(KEPT_IN) == hooked
+    assert set(hooked) <= set(Arm.objects.filter(bandit__name="harness").values_list("name", flat=True))
+
+
+def test_first_session_of_a_known_harness_makes_its_arm(site):
+    """The arm is on probation, and the receipt has no problem."""
+    log = Path(__file__).parents[1] / "formats" / "copilot_cli" / "logs" / "10fb4666-56f0-4352-90fc-715caf95b418.jsonl"
+    receipt = site.upload("10fb4666-56f0-4352-90fc-715caf95b418", log.read_bytes())
+    assert receipt.problems == ()
+    arm = receipt.session.harness
+    assert (arm.name, arm.title, arm.probation) == ("copilot-cli", "Copilot CLI", True)
+
+
+def test_submitted_harness_that_is_known_makes_its_arm(site):
+    receipt = site.upload("s", None, harness="Gemini_CLI")
+    assert receipt.problems == ()
+    assert receipt.session.harness.name == "gemini-cli"

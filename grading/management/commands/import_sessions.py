@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.conf import settings
@@ -17,10 +18,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
-from grading import formats
 from grading.access.recording import CONSOLE
 from grading.health import planner
 from grading.intake.importing import ImportOutcome, ImportRecord, import_logs, scan
+from grading.intake.opencode import export_sessions
 from grading.models import Agent
 from grading.models.imports import Fate
 from grading.plain import visible_text
@@ -31,8 +32,8 @@ SHOWN = 3
 
 class Command(BaseCommand):
     help = (
-        f"Import session logs of {formats.titles('and')} from folders, for example ~/.claude/projects, "
-        "~/.codex/sessions or ~/.local/share/gptme/logs. The content says what a file is, not its name. What is there "
+        "Import session logs of coding agents (docs/formats.md) from folders, for example ~/.claude/projects, "
+        "~/.codex or ~/.local/share/opencode. The content says what a file is, not its name. What is there "
         "already is skipped; links are not followed; nothing is changed on disk. The page Imports keeps what became "
         "of every file."
     )
@@ -71,6 +72,9 @@ class Command(BaseCommand):
         owner.save()
         scanned = [*tqdm(scan(paths), desc="Looking", unit=" files", disable=None)]
         files = [each for each in scanned if isinstance(each, Path)]
+        exported = TemporaryDirectory()
+        exports, sources = export_sessions(files, Path(exported.name))
+        files = [path for path in files if path not in sources] + exports
         outcomes = [each for each in scanned if isinstance(each, ImportOutcome)]
         record = ImportRecord(owner, paths, by=operator(), category=category)
         for outcome in outcomes:
@@ -89,6 +93,7 @@ class Command(BaseCommand):
             stopped = "a process of the import was killed; was memory short?"
         finally:
             done.close()
+            exported.cleanup()
             record.end(stopped)
             planner.gather_statistics()
         read = sum(outcome.fate not in {Fate.SKIPPED, Fate.FOLDER} for outcome in outcomes)

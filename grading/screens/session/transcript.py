@@ -11,6 +11,7 @@ from grading.evidence import store, transcripts
 from grading.evidence.transcripts import PAGE, IndexProgress, SearchHits, TranscriptPage
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
+from grading.monitoring.log_formats import describe_unknown
 
 NONE = "No transcript that could be used was received."
 QUERY_LIMIT = 200
@@ -54,6 +55,7 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
     others["tab"] = "transcript"
     return {
         "transcript": transcripts.page(row, event or start),
+        "unknown_parts": describe_unknown(row.report),
         "event": event,
         "search": search,
         "others": others,

@@ -1,0 +1,99 @@
+"""Makes `docs/formats.md` from the registry of harnesses: `python docs/formats.py`."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from grading.formats.registry import HARNESSES, Harness, Tier  # noqa: E402 - the path first
+
+PAGE = ROOT / "docs" / "formats.md"
+HEAD = """\
+# Log formats
+
+The site tells a log's harness by its content, never by its name. `manage.py import_sessions FOLDER` takes in a folder
+of logs of any of these harnesses ([how](how-to/take-in-old-logs.md)); `POST /api/v1/sessions` takes one log at a time.
+A log may be compressed with Zstandard. [How to add a format](how-to/add-a-log-format.md).
+
+This page is made by `python docs/formats.py` from `grading/formats/registry.py`; change that.
+"""
+SECTIONS = {
+    Tier.FULL: (
+        "Read and graded",
+        """\
+What a session did, used and cost is read from its log, and rules grade it where no judge does. "Few samples": the
+reader was tried on fewer than ten real logs, or on logs from one place only. A reward by rules from such a log counts
+half, until more logs have been read.
+""",
+    ),
+    Tier.FACTS: (
+        "Shown with their facts",
+        """\
+The transcript, the facts and the cost are shown, and a judge reads the log. Rules don't grade by it: too few real logs
+were at hand to know that its reader is right.
+""",
+    ),
+    Tier.RECOGNISED: (
+        "Recognised",
+        """\
+Such a log is refused by its harness's name, and kept if it came with a session.
+""",
+    ),
+}
+TAIL = """\
+## When a harness changes
+
+Each log's report counts the records and the tool calls of kinds that its reader doesn't know. When they are more than
+2 %, the session's page says so, and an advisory (A53) names the version and the kinds. Tools of MCP servers (`mcp__…`)
+are known to be custom. A session most of whose calls are of unknown tools isn't graded by its log.
+
+## OpenCode's database
+
+OpenCode keeps all sessions in one database. `manage.py import_sessions ~/.local/share/opencode` copies it with SQLite's
+backup function, which is safe while OpenCode runs and never writes to it, and takes in each session of the copy as
+`opencode export` would write it. Sessions of versions before 1.2, in the folder `storage`, are put together the same
+way.
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD]
+    for tier, (title, introduction) in SECTIONS.items():
+        harnesses = [harness for harness in HARNESSES if harness.tier is tier]
+        parts.append(f"## {title}\n\n{introduction}\n{table(harnesses, tier)}")
+    return "\n".join([*parts, TAIL])
+
+
+def table(harnesses: list[Harness], tier: Tier) -> str:
+    """The harnesses of a tier, one in a row."""
+    if tier is Tier.RECOGNISED:
+        rows = [f"| {harness.reader.title} | {code(harness.logs)} |" for harness in harnesses]
+        return "\n".join(["| harness | its logs |", "|---|---|", *rows]) + "\n"
+    rows = [
+        f"| {harness.reader.title} | `{harness.reader.format}` | {code(harness.logs)} | {harness.hook or '–'} | "
+        f"{samples(harness, tier)} |"
+        for harness in harnesses
+    ]
+    return (
+        "\n".join(["| harness | name | its logs | sent by a hook | real logs read |", "|---|---|---|---|---|", *rows])
+        + "\n"
+    )
+
+
+def samples(harness: Harness, tier: Tier) -> str:
+    if not harness.samples:
+        return "none"
+    few = ", few samples" if tier is Tier.FULL and harness.has_few_samples else ""
+    return f"{harness.samples} from {harness.sources} source{'s' * (harness.sources != 1)}{few}"
+
+
+def code(logs: str) -> str:
+    """Places of logs, separated by semicolons; paths as code."""
+    parts = [part.strip() for part in logs.split(";")]
+    return "; ".join(f"`{part}`" if part.startswith(("~", "logs/", "trajectories/")) else part for part in parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Antigravity: `parser` reads its steps."""

@@ -1,0 +1,124 @@
+"""ATIF (Agent Trajectory Interchange Format) 1.4 to 1.8: one JSON document, into which other harnesses are converted.
+
+Which harness really ran is in `agent`. Prompt tokens include cached tokens, and a step's metrics are its own.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from grading.formats.blocks import BlockParser
+from grading.formats.events import Event, Role, TranscriptHeader
+from grading.formats.lines import Problems
+from grading.formats.reader import NO, SURE, Form, Record
+from grading.formats.tools import ToolTable
+from grading.formats.usage import ReportedTokens
+from grading.formats.values import (
+    content_text,
+    count_or_none,
+    kind_by_name,
+    mapping,
+    mappings,
+    parse_time,
+    text,
+    text_or_none,
+    usd_or_none,
+)
+
+VERSION: Final = re.compile(r"ATIF-v1\.\d{1,3}")
+TOTALS: Final = {"total_prompt_tokens": "prompt_tokens", "total_completion_tokens": "completion_tokens"}
+
+
+class Atif(BlockParser):
+    format = "atif"
+    title = "ATIF"
+    forms = frozenset({Form.DOCUMENT})
+    paths = frozenset({"schema_version", "session_id", "agent", "steps.item", "final_metrics"})
+    has_common_digests = True
+    tools = ToolTable(
+        kinds=kind_by_name(
+            {
+                "shell": "Bash bash bash_command exec exec_command execute_bash run_shell_command shell shell_command",
+                "write": "Write create write write_file",
+                "edit": "Edit MultiEdit apply_patch edit replace str_replace_editor",
+                "read": "Read read read_file view",
+                "search": "Glob Grep LS glob grep list_dir ls",
+                "web": "WebFetch WebSearch web_fetch web_search",
+                "agent": "Agent Task task",
+                "plan": "TodoWrite update_plan write_todos",
+            }
+        )
+    )
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(problems)
+        self._agent: Record = {}
+        self._session_id: str | None = None
+        self._has_usage = False
+
+    @staticmethod
+    def score_document(document: Any) -> float:
+        version = text(mapping(document).get("schema_version"))
+        return SURE if VERSION.match(version) else NO
+
+    def feed(self, record: Record) -> list[Event] | None:
+        path, value = record.get("path"), record.get("value")
+        if path == "session_id":
+            self._session_id = text_or_none(value)
+        elif path == "agent":
+            self._agent = mapping(value)
+            self.note_setting("model", self._agent.get("model_name"))
+            self.note_setting("harness_version", self._agent.get("version"))
+        elif path == "final_metrics" and not self._has_usage:
+            metrics = mapping(value)
+            totals = {name: metrics.get(total) for total, name in TOTALS.items()}
+            totals |= {"cached_tokens": metrics.get("total_cached_tokens"), "cost_usd": metrics.get("total_cost_usd")}
+            return list(self._usage(totals, text(self._agent.get("model_name")), None))
+        elif path == "steps.item":
+            return list(self._step(mapping(value)))
+        return []
+
+    def shared_identity(self, record: Record) -> str:
+        return self.chain_identity(record.get("value"))
+
+    def header(self) -> TranscriptHeader:
+        name, version = text(self._agent.get("name")), text(self._agent.get("version"))
+        return TranscriptHeader(
+            harness=self.format,
+            session_id=self._session_id,
+            model=self.model or text_or_none(self._agent.get("model_name")),
+            harness_version=f"{name} {version}".strip() or None,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )
+
+    def _step(self, step: Record) -> Iterator[Event]:
+        at = self.note_time(parse_time(step.get("timestamp")))
+        source, message = text(step.get("source")), content_text(step.get("message"))
+        yield from self.build_messages(Role.ASSISTANT, text(step.get("reasoning_content")), at, thinking=True)
+        yield from self.text_events("assistant" if source == "agent" else source, message, at)
+        for item in mappings(step.get("tool_calls")):
+            call_id, arguments = text(item.get("tool_call_id")), item.get("arguments")
+            if isinstance(arguments, dict) and "keystrokes" in arguments:  # Terminus types into a terminal
+                arguments = arguments | {"command": arguments["keystrokes"]}
+            yield self.build_call(self.tools.read_call(text(item.get("function_name")), arguments, call_id), at)
+        for result in mappings(mapping(step.get("observation")).get("results")):
+            call_id = text(result.get("source_call_id"))
+            yield self.build_result(call_id, content_text(result.get("content")), at, failed=None)
+        if source == "agent":
+            model = text(step.get("model_name")) or text(self._agent.get("model_name"))
+            self.count_response(model)
+            yield from self._usage(mapping(step.get("metrics")), model, at)
+
+    def _usage(self, metrics: Record, model: str, at: datetime | None) -> Iterator[Event]:
+        given, cached = count_or_none(metrics.get("prompt_tokens")), count_or_none(metrics.get("cached_tokens"))
+        tokens = ReportedTokens(
+            input_tokens=None if given is None else max(0, given - (cached or 0)),
+            output_tokens=count_or_none(metrics.get("completion_tokens")),
+            cache_read_tokens=cached,
+        )
+        cost = usd_or_none(metrics.get("cost_usd"))
+        if not tokens.is_empty or cost:
+            self._has_usage = True
+            yield self.build_usage(tokens, model=model, at=at, cost=cost)

@@ -1,0 +1,1 @@
+"""Copilot CLI: `parser` reads its `events.jsonl`."""

@@ -1,0 +1,1 @@
+"""Cursor: `parser` reads the transcripts of its agent."""

@@ -1,0 +1,58 @@
+"""Cursor: `~/.cursor/projects/…/agent-transcripts/…/*.jsonl`, lines `{role, message}`.
+
+Calls have no ids and often no results, and nothing has a time.
+"""
+
+from grading.formats.blocks import BlockParser
+from grading.formats.events import Event, TranscriptHeader
+from grading.formats.lines import Problems
+from grading.formats.reader import LIKELY, NO, Record
+from grading.formats.tools import ToolTable
+from grading.formats.values import kind_by_name, mapping, text, word_set
+
+ROLES = word_set("assistant system tool user")
+
+
+class Cursor(BlockParser):
+    format = "cursor"
+    title = "Cursor"
+    has_common_digests = True
+    tools = ToolTable(
+        kinds=kind_by_name(
+            {
+                "shell": "Bash Shell run_terminal_cmd",
+                "write": "Write write",
+                "edit": "ApplyPatch Delete Edit MultiEdit StrReplace edit_file search_replace",
+                "read": "Read read_file",
+                "search": "Glob Grep LS SemanticSearch codebase_search file_search grep list_dir",
+                "web": "WebFetch WebSearch web_search",
+                "agent": "Task",
+                "plan": "TodoWrite todo_write",
+            }
+        ),
+        built_in=word_set("AskQuestion ReadLints SwitchMode"),
+    )
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(problems)
+        self._model = ""
+
+    @staticmethod
+    def score(record: Record) -> float:
+        is_foreign = {"type", "timestamp", "uuid", "sessionId", "content"} & record.keys()
+        has_blocks = isinstance(mapping(record.get("message")).get("content"), list)
+        return LIKELY if text(record.get("role")) in ROLES and has_blocks and not is_foreign else NO
+
+    def feed(self, record: Record) -> list[Event] | None:
+        role = text(record.get("role"))
+        if role not in ROLES:
+            self.note_unknown(f"role {role}")
+            return None
+        self._model = text(record.get("model")) or self._model
+        return list(self.content_events(role, mapping(record.get("message")).get("content"), None))
+
+    def shared_identity(self, record: Record) -> str:
+        return self.chain_identity(record)
+
+    def header(self) -> TranscriptHeader:
+        return TranscriptHeader(harness=self.format, model=self._model or None)

@@ -1,0 +1,1 @@
+"""Droid: `parser` reads its sessions and its `stream-json`."""

@@ -1,0 +1,1 @@
+"""Gemini CLI: `parser` reads its chats."""

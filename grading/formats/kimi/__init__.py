@@ -1,0 +1,1 @@
+"""Kimi Code: `parser` reads its `wire.jsonl`."""

@@ -1,0 +1,112 @@
+"""mini-SWE-agent: a trajectory (`*.traj.json`) has `{info, messages}`; early versions saved the list of messages.
+
+A call is the only fenced block of a response, or in version 2 a tool call; its output is the message after it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from grading.formats.blocks import BlockParser
+from grading.formats.events import Boundary, Event, Role, TranscriptHeader
+from grading.formats.lines import Problems
+from grading.formats.reader import NO, SURE, Form, Record
+from grading.formats.tools import ToolTable
+from grading.formats.usage import ReportedTokens
+from grading.formats.values import (
+    content_text,
+    kind_by_name,
+    mapping,
+    mappings,
+    parse_time,
+    text,
+    text_or_none,
+    usd_or_none,
+)
+
+ACTION: Final = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n(.{0,200000}?)\n?```", re.DOTALL)
+RETURN_CODE: Final = re.compile(r"<returncode>(-?\d{1,9})</returncode>")
+PROMPT: Final = re.compile(r"mswea_bash_command|exactly ONE bash code block")
+
+
+class MiniSweAgent(BlockParser):
+    format = "mini-swe-agent"
+    title = "mini-SWE-agent"
+    forms = frozenset({Form.DOCUMENT})
+    paths = frozenset({"item", "messages.item", "info"})
+    has_common_digests = True
+    tools = ToolTable(kinds=kind_by_name({"shell": "bash"}))
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(problems)
+        self._info: Record = {}
+        self._call_ids: list[str] = []
+        """The ids of the last response's calls that have no output yet."""
+        self._has_task = False
+
+    @staticmethod
+    def score_document(document: Any) -> float:
+        fields = mapping(document)
+        if text(fields.get("trajectory_format")).startswith("mini-swe-agent") or "mini_version" in mapping(
+            fields.get("info")
+        ):
+            return SURE
+        messages = document if isinstance(document, list) else fields.get("messages")
+        first = next(iter(mappings(messages)), {})
+        is_prompt = first.get("role") == "system" and PROMPT.search(content_text(first.get("content"))[:4000])
+        return SURE if is_prompt else NO
+
+    def feed(self, record: Record) -> list[Event] | None:
+        value = mapping(record.get("value"))
+        if record.get("path") == "info":
+            self._info = value
+            self.note_setting("model", mapping(mapping(mapping(value.get("config")).get("model"))).get("model_name"))
+            self.note_setting("harness_version", value.get("mini_version"))
+            return []
+        return list(self._message(value))
+
+    def shared_identity(self, record: Record) -> str:
+        return self.chain_identity(record.get("value"))
+
+    def finish(self) -> list[Event]:
+        cost = usd_or_none(mapping(self._info.get("model_stats")).get("instance_cost"))
+        usage: list[Event] = [self.build_usage(ReportedTokens(), model=self._model, at=None, cost=cost)] if cost else []
+        detail = text(self._info.get("exit_status"))[:200]
+        return [*usage, Boundary(number=self.next_number(), kind="end", detail=detail)] if self._info else usage
+
+    def header(self) -> TranscriptHeader:
+        return TranscriptHeader(
+            harness=self.format,
+            model=self._model or None,
+            harness_version=text_or_none(self._info.get("mini_version")),
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )
+
+    @property
+    def _model(self) -> str:
+        return text(mapping(mapping(self._info.get("config")).get("model")).get("model_name"))
+
+    def _message(self, message: Record) -> Iterator[Event]:
+        """Events of a message: the prompt, the task, a response with its call, or an output."""
+        role, content = text(message.get("role")), content_text(message.get("content"))
+        at = self.note_time(parse_time(mapping(message.get("extra")).get("timestamp")))
+        if role == "assistant":
+            yield from self.build_messages(Role.ASSISTANT, ACTION.sub("", content), at)
+            commands = [
+                text(action.get("command")) for action in mappings(mapping(message.get("extra")).get("actions"))
+            ]
+            self._call_ids = []
+            for command in commands or ACTION.findall(content):
+                call_id = f"action-{self._last_number + 1}"
+                self._call_ids.append(call_id)
+                yield self.build_call(self.tools.read_call("bash", {"command": command}, call_id), at)
+        elif self._call_ids and role in ("tool", "user"):
+            match = RETURN_CODE.search(content[:200])
+            exit_code = int(match[1]) if match else None
+            failed = None if exit_code is None else exit_code != 0
+            yield self.build_result(self._call_ids.pop(0), content, at, failed=failed, exit_code=exit_code)
+        else:
+            is_task = role == "user" and not self._has_task
+            self._has_task = self._has_task or is_task
+            yield from self.build_messages(Role.USER if is_task else Role.SCAFFOLD, content, at)

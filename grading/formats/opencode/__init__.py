@@ -1,0 +1,1 @@
+"""OpenCode: `parser` reads an exported session."""

@@ -1,0 +1,1 @@
+"""OpenHands: `parser` reads its event streams."""

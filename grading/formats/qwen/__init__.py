@@ -1,0 +1,1 @@
+"""Qwen Code: `parser` reads its chats."""

@@ -1,0 +1,124 @@
+"""Qwen Code: `~/.qwen/projects/…/chats/<session>.jsonl`. Lines are linked like Claude Code's, contents are Gemini's."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from grading.formats.blocks import BlockParser
+from grading.formats.events import Boundary, Event, Role, TranscriptHeader
+from grading.formats.lines import Problems
+from grading.formats.reader import LIKELY, NO, SURE, Record, shorten_identity
+from grading.formats.tools import ToolTable
+from grading.formats.usage import ReportedTokens
+from grading.formats.values import (
+    content_text,
+    count_or_none,
+    kind_by_name,
+    mapping,
+    mappings,
+    parse_time,
+    text,
+    text_or_none,
+    word_set,
+)
+
+TYPES: Final = word_set("assistant system tool_result user")
+
+
+class Qwen(BlockParser):
+    format = "qwen"
+    title = "Qwen Code"
+    tools = ToolTable(
+        kinds=kind_by_name(
+            {
+                "shell": "run_shell_command",
+                "write": "write_file",
+                "edit": "edit replace",
+                "read": "read_file read_many_files",
+                "search": "glob grep_search list_directory search_file_content",
+                "web": "web_fetch web_search",
+                "agent": "task",
+                "plan": "exit_plan_mode todo_write",
+            }
+        ),
+        built_in=word_set("lsp save_memory skill"),
+    )
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(problems)
+        self._fields: dict[str, str] = {}
+
+    @staticmethod
+    def score(record: Record) -> float:
+        if text(record.get("type")) not in TYPES or not {"uuid", "sessionId", "timestamp"} <= record.keys():
+            return NO
+        if isinstance(mapping(record.get("message")).get("parts"), list):
+            return SURE
+        return LIKELY if "systemPayload" in record else NO
+
+    def identity(self, record: Record) -> str:
+        return text(record.get("uuid"))
+
+    def shared_identity(self, record: Record) -> str:
+        return shorten_identity(self.identity(record))
+
+    def feed(self, record: Record) -> list[Event] | None:
+        kind, at = text(record.get("type")), self.note_time(parse_time(record.get("timestamp")))
+        for name in ("sessionId", "cwd", "version", "gitBranch"):
+            if text(record.get(name)):
+                self._fields.setdefault(name, record[name])
+        self.note_setting("harness_version", record.get("version"))
+        self.note_setting("folder", record.get("cwd"))
+        if kind == "system":
+            is_compaction = record.get("subtype") == "chat_compression"
+            return [Boundary(number=self.next_number(), at=at, kind="compaction")] if is_compaction else []
+        if kind not in TYPES:
+            self.note_unknown(kind)
+            return None
+        events: list[Event] = []
+        for part in mappings(mapping(record.get("message")).get("parts")):
+            events += self._part(part, kind, at)
+        return [*events, *self._usage(record, at)] if kind == "assistant" else events
+
+    def header(self) -> TranscriptHeader:
+        return TranscriptHeader(
+            harness=self.format,
+            session_id=self._fields.get("sessionId"),
+            model=self.model,
+            cwd=self._fields.get("cwd"),
+            branch=self._fields.get("gitBranch"),
+            harness_version=self._fields.get("version"),
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )
+
+    def _part(self, part: Record, kind: str, at: datetime | None) -> Iterator[Event]:
+        if part.get("thought") is True:
+            yield from self.build_messages(Role.ASSISTANT, text(part.get("text")), at, thinking=True)
+        else:
+            yield from self.text_events(kind, text(part.get("text")), at)
+        if call := mapping(part.get("functionCall")):
+            call_id = text(call.get("id")) or text(call.get("name"))
+            yield self.build_call(self.tools.read_call(text(call.get("name")), call.get("args"), call_id), at)
+        if response := mapping(part.get("functionResponse")):
+            fields = mapping(response.get("response"))
+            output = content_text(fields.get("output")) or content_text(fields.get("error"))
+            call_id = text(response.get("id")) or text(response.get("name"))
+            yield self.build_result(call_id, output, at, failed="error" in fields)
+
+    def _usage(self, record: Record, at: datetime | None) -> Iterator[Event]:
+        """The usage of a response: thoughts are output, and cached tokens are taken off the prompt's."""
+        usage, model = mapping(record.get("usageMetadata")), text_or_none(record.get("model")) or ""
+        self.count_response(model)
+        given, cached = (
+            count_or_none(usage.get("promptTokenCount")),
+            count_or_none(usage.get("cachedContentTokenCount")),
+        )
+        output, thoughts = (count_or_none(usage.get(f"{name}TokenCount")) for name in ("candidates", "thoughts"))
+        tokens = ReportedTokens(
+            input_tokens=None if given is None else max(0, given - (cached or 0)),
+            output_tokens=None if output is None else output + (thoughts or 0),
+            cache_read_tokens=cached,
+        )
+        if not tokens.is_empty:
+            yield self.build_usage(tokens, model=model, at=at)

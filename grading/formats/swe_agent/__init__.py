@@ -1,0 +1,1 @@
+"""SWE-agent: `parser` reads its trajectories, `actions` says what its commands mean."""
