@@ -17,6 +17,7 @@ from grading.insight.core.results import (
     Span,
     TimeMark,
 )
+from grading.insight.core.work import OTHER_CATEGORIES
 from grading.insight.sentences import (
     write_change,
     write_interval,
@@ -180,7 +181,7 @@ def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict
     own = {**narrowing, "category": row.name}
     return CategoryRow(
         name=row.name or "no category",
-        url=sessions_url(span, own) if row.name and row.after.sessions else "",
+        url=sessions_url(span, own) if row.name not in ("", OTHER_CATEGORIES) and row.after.sessions else "",
         before=row.before,
         after=row.after,
         means=(write_value(measure, row.before.value), write_value(measure, row.after.value)),

@@ -36,12 +36,15 @@ class EffectRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectGroup:
-    """A mark, or several that can't be told apart, with what changed since: the reward, and the vitals."""
+    """A mark, or several that can't be told apart, with what changed since: the reward, and cost and vitals as far as
+    there is enough to say. `unknown` counts the others.
+    """
 
     marks: tuple[str, ...]
     key: str
     main: EffectRow
     others: tuple[EffectRow, ...]
+    unknown: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +66,15 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     far = charts.reach(rewards)
     groups = []
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
-        rows = [_row(each, far) for each in same]
+        main, *others = same
+        known = [each for each in others if each.effect is not None]
         groups.append(
             EffectGroup(
                 marks=tuple(write_mark(mark) for mark in marks),
                 key=marks[0].key if marks else "",
-                main=rows[0],
-                others=tuple(rows[1:]),
+                main=_row(main, far),
+                others=tuple(_row(each, far) for each in known),
+                unknown=len(others) - len(known),
             )
         )
     return groups
