@@ -2,7 +2,6 @@
 
 import json
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -72,7 +71,7 @@ def test_export_has_the_same_calls_results_and_tokens(name: str):
 def test_session_is_exported_without_its_secrets(site, tmp_path):
     key = "ghp_" + "Ab1" * 12
     site.upload("s1", logs.claude("s1", ("echo done", f"token {key}"), logs.COMMIT))
-    output: Path = tmp_path / "trajectory.json"
+    output = tmp_path / "trajectory.json"
     call_command("export_trajectory", "bob", "s1", output=output)
     text = output.read_text()
     assert key not in text
