@@ -1,36 +1,35 @@
 """Do several hosts make one site, whatever happens to one of them? And how do verdicts grow with workers?
 
 Two web hosts, two workers and a scheduler, each with a state folder of its own, share PostgreSQL, Valkey and the bucket
-of an S3 server, all on loopback. Agents upload to both web hosts and send again what was not accepted; reviewers
-correct sessions; a simulated judge answers. Meanwhile a web host is killed, a worker is frozen for longer than its
-lease, Valkey and PostgreSQL are restarted, the S3 server is away, and one host after the other is upgraded to a version
-with one more migration. Then every accepted session and correction is looked for.
+of an S3 server, all on loopback. Agents upload to both web hosts and send again what was not accepted, each about every
+twenty seconds, so that the workers keep up; reviewers correct sessions; a simulated judge answers. Meanwhile a web host
+is killed, a worker is frozen for longer than its lease, Valkey and PostgreSQL are restarted, the S3 server is away, and
+one host after the other is upgraded to a version with one more migration. Then every accepted session and correction is
+looked for, in the database and over HTTP at both web hosts.
 
-`lost`: accepted sessions from which no bandit has learned, and accepted corrections that are not the reward. `doubled`:
-sessions with two verdicts or two rewards in one bandit. `p95_ms`: of pages that were answered while nothing was wrong
-with both web hosts. `scaling_2` and `scaling_4`: verdicts a second with two and four workers, as a multiple of one
-worker's, divided by their number; the judge answers after a second.
+`lost`: accepted sessions that a web host doesn't have with a verdict, or from which no bandit has learned, and accepted
+corrections that are not the reward there. `doubled`: sessions with two verdicts or two rewards in one bandit. `p95_ms`:
+of pages that came, faults included; `calm_p95_ms`: of those while nothing was wrong. `scaling_2` and `scaling_4`:
+verdicts a second with two and four workers, as a multiple of one worker's, divided by their number, if the judge
+answers after one second in the mean; `slow_…`: after two. `cpu_s_per_verdict`: with four workers, of all programs of
+the site and what they share. `free_share`: of the machine's processor time, what nobody used meanwhile.
 
     python benchmarks/hosts.py [--quick | --smoke]
 """
 
-import datetime as dt
-import itertools
 import json
-import logging
 import os
-import random
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,37 +39,35 @@ import httpx2
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
+from benchmarks.cluster.servers import ANSWER_SECONDS, CONCURRENCY, Shared, machine_seconds, processor_seconds
+from benchmarks.cluster.site import (
+    CALM,
+    PREFIX,
+    SETTLE_SECONDS,
+    VALUE,
+    Cluster,
+    Host,
+    Load,
+    Record,
+    agent_client,
+    answers,
+    new_token,
+    require,
+    reviewer,
+    reviewer_cookies,
+    wait_for,
+)
 from benchmarks.scratch import Size
-from gradingsite import broker
-from gradingsite.supervisor import die_with_parent
-from tests import postgres
-from tests.backups.places import binaries
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """How many agents and reviewers there are, the seconds that each fault lasts and those between faults, and the
-    seconds over which verdicts are counted.
-    """
-
-    agents: int
-    reviewers: int
-    fault: float
-    calm: float
-    counted: float
-
 
 SIZES = {
-    Size.FULL: Load(agents=50, reviewers=20, fault=60, calm=25, counted=30),
-    Size.QUICK: Load(agents=6, reviewers=3, fault=6, calm=3, counted=8),
-    Size.SMOKE: Load(agents=2, reviewers=1, fault=2, calm=1, counted=3),
+    Size.FULL: Load(agents=50, reviewers=20, pause=20, fault=60, calm=25, counted=30, answers=(1, 2)),
+    Size.QUICK: Load(agents=6, reviewers=3, pause=3, fault=6, calm=3, counted=8),
+    Size.SMOKE: Load(agents=2, reviewers=1, pause=0.5, fault=2, calm=1, counted=3),
 }
-CONCURRENCY = 2  # calls of each worker at a time
-ANSWER_SECONDS = 1.0
-SETTLE_SECONDS = 240.0
-PREFIX = "drill-00-"  # as the drill's checks expect
-VALUE = 0.37
-ACCEPTED = (200, 201)
+WARM_UP = 2  # verdicts of each of a worker's threads before verdicts are counted
+SPARE_SECONDS = 8  # for which there are sessions beyond those that are judged in the time that counts
+PATIENCE_SECONDS = 600.0  # for a start; a machine that others use may need it
+READERS = 4  # requests at a time to one web host in the end
 MIGRATION = """
 from django.db import migrations
 
@@ -78,185 +75,6 @@ class Migration(migrations.Migration):
     dependencies = [("grading", "{latest}")]
     operations = [migrations.RunSQL("SELECT 1", "SELECT 1")]
 """
-
-
-@dataclass(slots=True)
-class Host:
-    """A host's role, its state folder, its port, and the tree of code that it runs."""
-
-    name: str
-    role: str
-    state: Path
-    port: int
-    tree: Path = scratch.ROOT
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def web(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self, environment: Mapping[str, str]) -> None:
-        self.state.mkdir(exist_ok=True)
-        with (self.state.parent / f"{self.name}.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, str(self.tree / "manage.py"), "up", self.role],
-                cwd=self.tree,
-                env={
-                    **environment,
-                    "GRADINGSITE_STATE": str(self.state),
-                    "PORT": str(self.port),
-                    "HOST_NAME": self.name,
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                preexec_fn=die_with_parent,  # noqa: PLW1509  threads are started later
-            )
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        """Send the supervisor a signal and wait for its end. The kernel ends its programs with it."""
-        if self.process is not None:
-            self.process.send_signal(number)
-            self.process.wait(60)
-            self.process = None
-
-    def signal_programs(self, number: int) -> None:
-        """Send the signal to the programs below the supervisor."""
-        if self.process is not None:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-            for child in children.split():
-                os.killpg(int(child), number)
-
-
-@dataclass(slots=True)
-class Record:
-    """What agents and reviewers were told, and the milliseconds of pages."""
-
-    accepted: set[str] = field(default_factory=set)
-    corrected: set[int] = field(default_factory=set)
-    pages_ms: list[float] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-class Cluster:
-    """The hosts, what they share, and who uses them."""
-
-    def __init__(self, folder: Path, load: Load, environment: Mapping[str, str]) -> None:
-        self.folder, self.load, self.environment = folder, load, environment
-        port = broker.free_port()
-        self.hosts = {
-            name: Host(name, role, folder / name, broker.free_port() if role == "web" else port)
-            for name, role in (
-                ("web-a", "web"),
-                ("web-b", "web"),
-                ("worker-a", "worker"),
-                ("worker-b", "worker"),
-                ("beat-a", "beat"),
-            )
-        }
-        self.record = Record()
-        self.over = threading.Event()
-        self.is_calm = threading.Event()
-        self.numbers = itertools.count(1)
-
-    @property
-    def web_hosts(self) -> list[Host]:
-        return [host for host in self.hosts.values() if host.role == "web"]
-
-    def start(self, *names: str) -> None:
-        for name in names or self.hosts:
-            self.hosts[name].start(self.environment)
-
-    def wait_until_up(self, seconds: float = 120) -> None:
-        wait_for(lambda: all(answers(host.web) for host in self.web_hosts), seconds, "both web hosts answer")
-
-    # People and agents, each in a thread
-
-    def upload_until_over(self, secret: str) -> None:
-        chance = random.Random(secret)
-        with httpx2.Client(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
-            while not self.over.is_set():
-                self.upload(client, f"{PREFIX}{next(self.numbers):04}", chance.choice(self.web_hosts))
-                time.sleep(chance.uniform(0, 1))
-
-    def upload(self, client: httpx2.Client, name: str, first: Host) -> None:
-        """Send a session, to one host after the other, until it is accepted."""
-        hosts = itertools.cycle([first, *(host for host in self.web_hosts if host is not first)])
-        now = dt.datetime.now(dt.UTC)
-        turns = scratch.bash_turns(
-            name, [("git commit -am Work", f"[main {scratch.commit_hash(name)[:9]}] Work {name}\n 1 file changed")]
-        )
-        log = scratch.claude_log(name, [("user", f"Do {name}"), *turns], now)
-        metadata = {"session_id": name, "category": "code", "harness": "claude-code", "ended_at": now.isoformat()}
-        for host in hosts:
-            try:
-                reply = client.post(
-                    f"{host.web}/api/v1/sessions",
-                    data={"metadata": json.dumps(metadata)},
-                    files={"transcript": ("log.jsonl", log)},
-                )
-            except httpx2.TransportError:
-                time.sleep(0.3)
-                continue
-            if reply.status_code in ACCEPTED:
-                self.record.accepted.add(name)
-                return
-            if reply.status_code < 500 and reply.status_code != 429:  # noqa: PLR2004
-                self.record.problems.append(f"an upload was answered {reply.status_code}: {reply.text[:200]}")
-                return
-            time.sleep(0.3)
-
-    def correct_until_over(self, person: httpx2.Client, host: Host, share: int, of: int) -> None:
-        """Correct each accepted session whose key falls to this reviewer."""
-        from django.db import DatabaseError, connection
-
-        from grading.models import Session
-
-        tried: set[int] = set()
-        while not self.over.is_set():
-            time.sleep(0.5)
-            try:
-                keys = list(
-                    Session.objects.filter(reward_final=True).order_by("-pk").values_list("pk", flat=True)[:200]
-                )
-            except DatabaseError:
-                connection.close()
-                continue
-            for pk in [pk for pk in keys if pk % (7 * of) == share and pk not in tried]:
-                tried.add(pk)
-                if self.correct(person, host, pk):
-                    self.record.corrected.add(pk)
-        connection.close()
-
-    def correct(self, person: httpx2.Client, host: Host, pk: int) -> bool:
-        """Whether the correction was accepted. Repeated while the site is unavailable."""
-        answer = {"answer": "grade", "value": str(VALUE), "reason": "drill"}
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                status = person.post(f"{host.web}/review/{pk}/answer/", data=answer).status_code
-            except httpx2.TransportError:
-                status = 503
-            if status < 500:  # noqa: PLR2004
-                return status < 400  # noqa: PLR2004
-            time.sleep(0.3)
-        self.record.problems.append("a correction was not answered")
-        return False
-
-    def view_until_over(self, person: httpx2.Client) -> None:
-        """Open pages of both hosts, and time those that are answered while no fault is under way."""
-        for host, page in itertools.cycle(itertools.product(self.web_hosts, ("/", "/sessions/", "/alarms/"))):
-            if self.over.is_set():
-                return
-            was_calm, started = self.is_calm.is_set(), time.perf_counter()
-            try:
-                reply = person.get(f"{host.web}{page}")
-            except httpx2.TransportError:
-                continue
-            if was_calm and self.is_calm.is_set() and reply.is_success:
-                self.record.pages_ms.append(1000 * (time.perf_counter() - started))
-            time.sleep(0.2)
 
 
 def main() -> None:
@@ -272,194 +90,103 @@ def main() -> None:
 
         call_command("migrate", verbosity=0)
         cluster = Cluster(folder, load, {**os.environ, **shared.environment, "DATABASE_URL": shared.database})
-        stack.callback(end_all, cluster)
+        stack.callback(cluster.end)
         cluster.start()
         cluster.wait_until_up()
         check_together(cluster)
         is_upgraded = live_through(cluster, shared)
         figures = count(cluster)
         figures["upgraded_without_loss"] = is_upgraded and not figures["lost"] and not figures["doubled"]
-        figures |= scaling(cluster)
+        figures |= time_pages(cluster)
+        print(f"So far: {json.dumps(figures)}", flush=True)
+        figures |= scaling(cluster, shared)
         for problem in cluster.record.problems[:10]:
             print(problem)
         print(json.dumps(figures))
 
 
-class Shared:
-    """PostgreSQL, Valkey, an S3 server and a judge, each of which can be stopped and started."""
-
-    def __init__(self, folder: Path) -> None:
-        from moto.server import ThreadedMotoServer
-
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self.folder = folder
-        self._database = postgres.kept(folder / "postgres", postgres.FAST)
-        self.database = self._database.__enter__()
-        (folder / "valkey").mkdir()
-        self.broker = broker.prepare(folder / "valkey")
-        self.programs: dict[str, subprocess.Popen[bytes]] = {}
-        self.start_broker()
-        self.s3_port = broker.free_port()
-        self.new_s3 = lambda: ThreadedMotoServer(ip_address="127.0.0.1", port=self.s3_port, verbose=False)
-        self.start_s3()
-        self.judge_port = broker.free_port()
-        self.environment = {
-            "REDIS_URL": self.broker.url,
-            "SECRET_KEY": "benchmark-" * 5,
-            "CHANCE_KEY": "ab" * 32,
-            "EVIDENCE": "s3://evidence/site",
-            "EVIDENCE_ENDPOINT": f"http://127.0.0.1:{self.s3_port}",
-            "EVIDENCE_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "site",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "ANTHROPIC_API_KEY": "sk-benchmark",
-            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.judge_port}",
-            "WEB_CONCURRENCY": "1",
-            "WORKER_CONCURRENCY": str(CONCURRENCY),
-            "SWEEP_SECONDS": "1",
-            "CANARY": "no",
-            "JUDGE_LEASE_SECONDS": "5",
-            "JUDGE_TIMEOUT": "4",
-            "JUDGE_BACKOFF_SECONDS": "0.2",
-            "LOG_LEVEL": "WARNING",
-            "PG_BIN": str(binaries()),
-            "TOKEN_DAILY_REQUESTS": "0",
-            "TOKEN_DAILY_BYTES": "0",
-            "TOKEN_DAILY_JUDGE_USD": "0",
-        }
-        import boto3
-
-        client = boto3.client(
-            "s3",
-            endpoint_url=self.environment["EVIDENCE_ENDPOINT"],
-            region_name="us-east-1",
-            aws_access_key_id="site",
-            aws_secret_access_key="secret",  # noqa: S106  of the server above
-        )
-        client.create_bucket(Bucket="evidence")
-        limits = ("--requests=600000", "--input-tokens=900000000", "--output-tokens=900000000")
-        judge = ["judge_simulator", "--port", str(self.judge_port), f"--latency={ANSWER_SECONDS}", *limits]
-        self.run("judge", [sys.executable, str(scratch.ROOT / "manage.py"), *judge])
-
-    def run(self, name: str, command: list[str]) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.programs[name] = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                preexec_fn=die_with_parent,  # noqa: PLW1509  threads are started later
-            )
-
-    def start_broker(self) -> None:
-        self.run("valkey", broker.command(self.broker, self.folder / "valkey"))
-        self.broker.wait_until_up()
-
-    def restart_broker(self) -> None:
-        self.programs["valkey"].kill()
-        self.programs["valkey"].wait()
-        self.start_broker()
-
-    def restart_database(self, seconds: float) -> None:
-        self._database.__exit__(None, None, None)
-        time.sleep(seconds)
-        self._database = postgres.kept(self.folder / "postgres", postgres.FAST)
-        self._database.__enter__()
-
-    def start_s3(self) -> None:
-        self.s3 = self.new_s3()
-        self.s3.start()
-
-    def stop(self) -> None:
-        for program in self.programs.values():
-            program.terminate()
-        self.s3.stop()
-        self._database.__exit__(None, None, None)
-
-
 def check_together(cluster: Cluster) -> None:
     """What one host takes in, the other shows; a correction at one changes the other's bandit at once."""
-    from grading.models import Session
-
     first, second = cluster.web_hosts
-    person, secret = reviewer("rita", cluster.web_hosts), token("probe")
-    with httpx2.Client(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
+    person = reviewer("rita", cluster.web_hosts)
+    with agent_client(new_token("probe")) as client:
         name = f"{PREFIX}{next(cluster.numbers):04}"
         cluster.upload(client, name, first)
-        session = Session.objects.get(external_id=name)
-        page = person.get(f"{second.web}/sessions/{session.pk}/?tab=transcript")
+        session = cluster.record.receipts[name].session
+        page = person.get(f"{second.web}/sessions/{session}/?tab=transcript")
         require(f"Do {name}" in page.text, "a transcript uploaded at one host opens at the other")
         before = client.get(f"{first.web}/api/v1/bandits/category").text
-        require(cluster.correct(person, second, session.pk), "a correction at the other host is accepted")
-        require(client.get(f"{first.web}/api/v1/bandits/category").text != before, "it changes the draw at once")
-        cluster.record.corrected.add(session.pk)
-    print("A transcript uploaded at A opens at B, and a correction at B changes A's bandit at once.", flush=True)
+        require(cluster.correct(person, second, session), "a correction at the other host is accepted")
+        after = client.get(f"{first.web}/api/v1/bandits/category").text
+        require(after != before, "it changes the draw at once")
+        require(after == client.get(f"{second.web}/api/v1/bandits/category").text, "both hosts draw alike")
+        cluster.record.corrected.add(session)
+    print("A transcript uploaded at A opens at B, and a correction at B changes A's draw at once.", flush=True)
 
 
 def live_through(cluster: Cluster, shared: Shared) -> bool:
     """Have agents and reviewers work while one thing after the other goes wrong. Whether the upgrade went well."""
-    load, people = cluster.load, []
-    threads = [
-        threading.Thread(target=cluster.upload_until_over, args=[token(f"agent-{number}")], daemon=True)
-        for number in range(load.agents)
-    ]
-    for number in range(load.reviewers):
-        host = cluster.web_hosts[number % 2]
-        people.append(reviewer(f"reviewer-{number}", cluster.web_hosts))
-        arguments = [people[-1], host, number, load.reviewers]
-        threads.append(threading.Thread(target=cluster.correct_until_over, args=arguments, daemon=True))
-    threads.append(
-        threading.Thread(target=cluster.view_until_over, args=[reviewer("viewer", cluster.web_hosts)], daemon=True)
-    )
-    for thread in threads:
-        thread.start()
-
-    def killed() -> None:
-        cluster.hosts["web-a"].end(signal.SIGKILL)
-        time.sleep(load.fault / 2)
-        cluster.start("web-a")
-
-    def frozen() -> None:
-        cluster.hosts["worker-a"].signal_programs(signal.SIGSTOP)
-        time.sleep(max(2 * load.fault, 7))
-        cluster.hosts["worker-a"].signal_programs(signal.SIGCONT)
-
-    def s3_away() -> None:
-        shared.s3.stop()
-        time.sleep(load.fault)
-        shared.start_s3()
-
-    faults: dict[str, Callable[[], object]] = {
-        "a web host is killed": killed,
-        "a worker is frozen past its lease": frozen,
-        "Valkey is killed and restarted": shared.restart_broker,
-        "PostgreSQL is restarted": lambda: shared.restart_database(load.fault / 6),
-        "the S3 server is away": s3_away,
-        "one host after the other is upgraded": lambda: upgrade(cluster),
-    }
-    for name, fault in faults.items():
-        with calm(cluster, load.calm):
-            before = len(cluster.record.accepted)
-        print(f"{time.strftime('%H:%M:%S')} {len(cluster.record.accepted):5} sessions accepted; {name}", flush=True)
-        fault()
-        cluster.wait_until_up()
-        wait_for(lambda before=before: len(cluster.record.accepted) > before, 60, "uploads go on")  # type: ignore[misc]
-    with calm(cluster, load.calm):
-        pass
+    threads = people(cluster)
+    with cluster.pages_opened(reviewer_cookies("viewer", cluster.web_hosts)):
+        for thread in threads:
+            thread.start()
+        for name, fault in faults(cluster, shared).items():
+            stay_calm(cluster)
+            before = len(cluster.record.receipts)
+            print(f"{time.strftime('%H:%M:%S')} {before:5} sessions accepted; {name}", flush=True)
+            cluster.begin_phase(name)
+            fault()
+            cluster.wait_until_up()
+            wait_for(lambda before=before: len(cluster.record.receipts) > before, PATIENCE_SECONDS, "uploads go on")  # type: ignore[misc]
+        stay_calm(cluster)
     cluster.over.set()
     for thread in threads:
         thread.join(SETTLE_SECONDS)
     return all(host.tree != scratch.ROOT for host in cluster.hosts.values())
 
 
-@contextmanager
-def calm(cluster: Cluster, seconds: float) -> Iterator[None]:
-    """Some time in which nothing goes wrong, after which the block runs."""
+def people(cluster: Cluster) -> list[threading.Thread]:
+    """A thread of each agent and reviewer."""
+    load, threads = cluster.load, []
+    for number in range(load.agents):
+        agent = [new_token(f"agent-{number}")]
+        threads.append(threading.Thread(target=cluster.upload_until_over, args=agent, daemon=True))
+    for number in range(load.reviewers):
+        person = reviewer(f"reviewer-{number}", cluster.web_hosts)
+        arguments = [person, cluster.web_hosts[number % 2], number, load.reviewers]
+        threads.append(threading.Thread(target=cluster.correct_until_over, args=arguments, daemon=True))
+    return threads
+
+
+def stay_calm(cluster: Cluster) -> None:
+    """Let some time pass in which nothing goes wrong."""
     time.sleep(1)
-    cluster.is_calm.set()
-    time.sleep(seconds)
-    cluster.is_calm.clear()
-    yield
+    cluster.begin_phase(CALM)
+    time.sleep(cluster.load.calm)
+
+
+def faults(cluster: Cluster, shared: Shared) -> dict[str, Callable[[], object]]:
+    """What goes wrong, one after the other, by name."""
+    load = cluster.load
+
+    def kill() -> None:
+        cluster.hosts["web-a"].end(signal.SIGKILL)
+        time.sleep(load.fault / 2)
+        cluster.start("web-a")
+
+    def freeze() -> None:
+        cluster.hosts["worker-a"].signal_programs(signal.SIGSTOP)
+        time.sleep(max(2 * load.fault, 7))
+        cluster.hosts["worker-a"].signal_programs(signal.SIGCONT)
+
+    return {
+        "a web host is killed": kill,
+        "a worker is frozen past its lease": freeze,
+        "Valkey is killed and restarted": shared.restart_broker,
+        "PostgreSQL is restarted": partial(shared.restart_database, load.fault / 6),
+        "the S3 server is away": partial(shared.refuse_evidence, load.fault),
+        "one host after the other is upgraded": partial(upgrade, cluster),
+    }
 
 
 def upgrade(cluster: Cluster) -> None:
@@ -480,7 +207,10 @@ def upgrade(cluster: Cluster) -> None:
         host.tree = tree
         host.start(cluster.environment)
         if host.role == "web":
-            wait_for(lambda host=host: answers(host.web), 120, f"{host.name} answers after its upgrade")  # type: ignore[misc]
+            wait_for(partial(answers, host.web), PATIENCE_SECONDS, f"{host.name} answers after its upgrade")
+
+
+# Counting
 
 
 def count(cluster: Cluster) -> dict[str, Any]:
@@ -488,59 +218,142 @@ def count(cluster: Cluster) -> dict[str, Any]:
     from django.db import connection
 
     from benchmarks.drill import checks
-    from grading.models import Session
-    from grading.reward import rewards
 
     connection.close()
     record = cluster.record
     deadline = time.monotonic() + SETTLE_SECONDS
-    while checks.lost(record.accepted) and time.monotonic() < deadline:
+    while checks.lost(record.receipts) and time.monotonic() < deadline:
         time.sleep(1)
-    lost = checks.lost(record.accepted)
+    lost = checks.lost(record.receipts)
     for sentence in checks.why_lost(lost)[:5]:
         print(sentence)
-    wrong = 0
-    for session in Session.objects.filter(pk__in=record.corrected):
-        reward = rewards.live(session)
-        wrong += reward is None or (reward.source, reward.value) != ("human", VALUE)
-    print(f"{len(record.accepted)} sessions and {len(record.corrected)} corrections were accepted")
-    p95 = statistics.quantiles(record.pages_ms, n=20)[-1] if len(record.pages_ms) > 1 else None
+    for host in cluster.web_hosts:
+        counts, missing = count_at(host, record)
+        listed = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
+        print(f"{host.name} has {listed}, of {len(record.receipts)} sessions and {len(record.corrected)} corrections")
+        lost |= missing
     return {
-        "sessions": len(record.accepted),
+        "sessions": len(record.receipts),
         "corrections": len(record.corrected),
-        "lost": len(lost) + wrong,
-        "doubled": len(checks.double(record.accepted)),
-        "p95_ms": None if p95 is None else round(p95),
+        "lost": len(lost),
+        "doubled": len(checks.double(record.receipts)),
     }
 
 
-def scaling(cluster: Cluster) -> dict[str, float]:
-    """Verdicts a second with one, two and four workers, relative to one worker's."""
-    from grading.models import Grade
+def count_at(host: Host, record: Record) -> tuple[Counter[str], set[str]]:
+    """The sessions, verdicts and corrections that a host shows over HTTP, and the names of sessions that lack one."""
+    counts: Counter[str] = Counter()
+    missing = set()
+    with ThreadPoolExecutor(READERS) as pool, httpx2.Client(timeout=60) as client:
+        shown = pool.map(lambda name: shown_at(client, host, name, record), record.receipts)
+        for name, things in zip(record.receipts, shown, strict=True):
+            counts.update(things)
+            is_corrected = record.receipts[name].session in record.corrected
+            if not {"sessions", "corrections" if is_corrected else "verdicts"} <= things:
+                missing.add(name)
+    return counts, missing
 
+
+def shown_at(client: httpx2.Client, host: Host, name: str, record: Record) -> set[str]:
+    """Which of session, verdict and correction the host shows for this session to the agent that submitted it."""
+    receipt = record.receipts[name]
+    headers = {"Authorization": receipt.token}
+    reply = client.get(f"{host.web}/api/v1/sessions/{receipt.session}", headers=headers)
+    if not reply.is_success or reply.json()["session_id"] != name:
+        return set()
+    things, session = {"sessions"}, reply.json()
+    reward = session["reward"] or {"source": None, "value": None}
+    if any(grade["source"] == "judge" and grade["status"] == "scored" for grade in session["grades"]):
+        things.add("verdicts")
+    if receipt.session in record.corrected and (reward["source"], reward["value"]) == ("human", VALUE):
+        things.add("corrections")
+    return things
+
+
+def time_pages(cluster: Cluster) -> dict[str, float | None]:
+    """The 95th percentile of the time of pages, in milliseconds; prints it for each page and each phase."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    not_come: Counter[str] = Counter()
+    for phase, page in cluster.pages():
+        for group in ("all", phase, f"{page.path} while {phase}"):
+            if page.came:
+                groups[group].append(page.ms)
+            else:
+                not_come[group] += 1
+    for group, times in sorted(groups.items()):
+        if len(times) > 1:
+            print(f"{group}: {len(times)} pages, p95 {p95(times):.0f} ms; {not_come[group]} did not come")
+    return {"p95_ms": p95(groups["all"]), "calm_p95_ms": p95(groups[CALM])}
+
+
+def p95(times: list[float]) -> float | None:
+    return round(statistics.quantiles(times, n=20)[-1]) if len(times) > 1 else None
+
+
+# Throughput
+
+
+def scaling(cluster: Cluster, shared: Shared) -> dict[str, float | None]:
+    """Verdicts a second with one, two and four workers, relative to one worker's; and what they cost."""
     for name in ("worker-a", "worker-b"):
         cluster.hosts.pop(name).end()
+    figures: dict[str, float | None] = {}
+    with agent_client(new_token("scaling")) as client:
+        for seconds in cluster.load.answers:
+            shared.set_answer_seconds(seconds)
+            prefix = "" if seconds == ANSWER_SECONDS else "slow_"
+            rates = {}
+            for workers in (1, 2, 4):
+                rates[workers], costs = measure_rate(cluster, shared, client, workers)
+            for workers in (2, 4):
+                scale = round(rates[workers] / rates[1] / workers, 2) if rates[1] else None
+                figures[f"{prefix}scaling_{workers}"] = scale
+            figures |= {f"{prefix}{name}": figure for name, figure in costs.items()}
+    return figures
+
+
+def measure_rate(
+    cluster: Cluster, shared: Shared, client: httpx2.Client, workers: int
+) -> tuple[float, dict[str, float]]:
+    """Verdicts a second of so many workers, while sessions wait; and the processor time of a verdict."""
+    from grading.models import Grade
+
+    for _session in range(round(CONCURRENCY * workers * (cluster.load.counted + SPARE_SECONDS))):
+        cluster.upload(client, f"{PREFIX}{next(cluster.numbers):04}", cluster.web_hosts[0])
     tree = cluster.hosts["web-a"].tree
-    rates = {}
-    with httpx2.Client(headers={"Authorization": f"Bearer {token('scaling')}"}, timeout=60) as client:
-        for workers in (1, 2, 4):
-            for _session in range(round(CONCURRENCY * workers * (cluster.load.counted + 6) / ANSWER_SECONDS)):
-                cluster.upload(client, f"{PREFIX}{next(cluster.numbers):04}", cluster.web_hosts[0])
-            hosts = [
-                Host(f"extra-{workers}-{n}", "worker", cluster.folder / f"extra-{workers}-{n}", 1, tree)
-                for n in range(workers)
-            ]
-            for host in hosts:
-                host.start(cluster.environment)
-            wait_for(partial(are_running, CONCURRENCY * workers), 120, "all workers work")
-            verdicts = Grade.objects.chain().verdicts()
-            before, started = verdicts.count(), time.perf_counter()
-            time.sleep(cluster.load.counted)
-            rates[workers] = (verdicts.count() - before) / (time.perf_counter() - started)
-            print(f"{workers} workers: {rates[workers]:.2f} verdicts a second", flush=True)
-            for host in hosts:
-                host.end()
-    return {f"scaling_{n}": round(rates[n] / rates[1] / n, 2) for n in (2, 4)}
+    hosts = [Host(name, "worker", cluster.folder / name, 1, tree) for name in names_of_workers(workers)]
+    for host in hosts:
+        host.start(cluster.environment)
+    wait_for(partial(are_running, CONCURRENCY * workers), PATIENCE_SECONDS, "all workers work")
+    verdicts = Grade.objects.chain().verdicts()
+    enough = verdicts.count() + WARM_UP * CONCURRENCY * workers  # a worker's first verdicts load code
+    wait_for(lambda: verdicts.count() >= enough, PATIENCE_SECONDS, "all workers have loaded their code")
+    programs = {"workers": processes(hosts), "other hosts": processes(cluster.hosts.values())}
+    programs |= {name: [pid] for name, pid in shared.pids.items()}
+    used_before = {name: processor_seconds(pids) for name, pids in programs.items()}
+    busy_before, all_before = machine_seconds()
+    before, started = verdicts.count(), time.perf_counter()
+    time.sleep(cluster.load.counted)
+    number, seconds = verdicts.count() - before, time.perf_counter() - started
+    busy, whole = machine_seconds()
+    used = {name: (processor_seconds(pids) - used_before[name]) / max(number, 1) for name, pids in programs.items()}
+    free = 1 - (busy - busy_before) / (whole - all_before)
+    print(
+        f"{workers} workers: {number / seconds:.2f} verdicts a second, {sum(used.values()):.2f} s of processor each ("
+        f"{', '.join(f'{name} {cost:.2f}' for name, cost in used.items())}); {free:.0%} of the processors were free",
+        flush=True,
+    )
+    for host in hosts:
+        host.end()
+    return number / seconds, {"cpu_s_per_verdict": round(sum(used.values()), 2), "free_share": round(free, 2)}
+
+
+def names_of_workers(workers: int) -> list[str]:
+    return [f"extra-{workers}-{number}" for number in range(workers)]
+
+
+def processes(hosts: Iterable[Host]) -> list[int]:
+    return [host.process.pid for host in hosts if host.process is not None]
 
 
 def are_running(calls: int) -> bool:
@@ -549,58 +362,6 @@ def are_running(calls: int) -> bool:
     from grading.models.judging import AttemptOutcome
 
     return JudgeAttempt.objects.filter(outcome=AttemptOutcome.RUNNING).count() >= calls
-
-
-def token(agent: str) -> str:
-    """A new token of a new agent."""
-    from grading.models import Agent, ApiToken
-
-    _row, secret = ApiToken.objects.issue(Agent.objects.create(name=agent))
-    return secret
-
-
-def reviewer(name: str, hosts: Sequence[Host]) -> httpx2.Client:
-    """The browser of a signed-in reviewer. Cookies are named by the port, so that it has those of both hosts."""
-    from django.conf import settings
-    from django.contrib.auth.models import Group, User
-    from django.test import Client
-
-    person, is_new = User.objects.get_or_create(username=name, defaults={"is_staff": True})
-    if is_new:
-        person.groups.set(Group.objects.filter(name="reviewer"))
-    client = Client(SERVER_NAME="localhost")
-    client.force_login(person)
-    secret = "a" * 32
-    value = client.cookies[settings.SESSION_COOKIE_NAME].value
-    cookies: dict[str, str] = {}
-    for host in hosts:
-        cookies |= {f"sessionid_{host.port}": value, f"csrftoken_{host.port}": secret}
-    return httpx2.Client(cookies=cookies, headers={"X-CSRFToken": secret}, timeout=60)
-
-
-def answers(address: str) -> bool:
-    try:
-        return httpx2.get(f"{address}/login/", timeout=5).is_success
-    except httpx2.TransportError:
-        return False
-
-
-def require(condition: object, sentence: str) -> None:
-    if not condition:
-        raise SystemExit(f"expected: {sentence}")
-
-
-def wait_for(condition: Callable[[], object], seconds: float, sentence: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        require(time.monotonic() < deadline, f"{sentence} within {seconds:g} s")
-        time.sleep(0.2)
-
-
-def end_all(cluster: Cluster) -> None:
-    cluster.over.set()
-    for host in cluster.hosts.values():
-        host.end()
 
 
 if __name__ == "__main__":

@@ -62,6 +62,10 @@ ADDRESSES = {
     "policy": "/bandits/category/policy/",
     "policy, previewed": "/bandits/category/policy/?{policy}&preview=yes",
     "quota": "/quota/",
+    "insight": "/insight/",
+    "insight, by day and version": "/insight/?step=day&split=version",
+    "insight, a vital of half a year": "/insight/?weeks=26&measure=failed_share",
+    "letter": "/insight/letter/",
     "spending": "/costs/?days=90",
     "spending, of half a year": "/costs/?days=180",
     "spending, by arm": "/costs/?days=180&by=arm",
@@ -80,7 +84,7 @@ ADDRESSES = {
     "decisions": "/bandit/selection/",
 }
 # The jobs that run every few seconds or every minute.
-READINGS = ("read lessons", "read calibration", "read costs")
+READINGS = ("read lessons", "read calibration", "read costs", "read insight")
 JOBS = ("sweep", "judge again", "notices", "batches", "prioritise", "catch up", "name models", *READINGS)
 FORK = multiprocessing.get_context("fork")
 # Parallel processes of the database would not be counted.

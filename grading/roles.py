@@ -60,6 +60,7 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
         ("grading", "change_project"),
         ("grading", "change_reviewitem"),
         ("grading", "change_modelprice"),
+        ("grading", "change_repository"),
         ("grading", "delete_session"),
         ("grading", "delete_artifactrule"),
         *[("grading", f"{verb}_categoryrule") for verb in ("add", "change", "delete")],

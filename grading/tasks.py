@@ -11,12 +11,13 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from grading import monitoring, review
+from grading import letters, monitoring, review
 from grading.access.sessions import SessionStore
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
 from grading.health.liveness import Component
 from grading.housekeeping import Housekeeping
+from grading.insight import agents, since
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary, enqueuing, ordering, sweeper, worker
@@ -25,6 +26,7 @@ from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
+from grading.outcomes import following
 from grading.review import calibration
 from grading.reward import calibrating, judged_pairs, lessons
 from grading.wakeup import publish
@@ -127,10 +129,23 @@ def read_costs() -> None:
     daily_costs.store_spends(timezone.now())
 
 
+def read_insight() -> None:
+    since.store(timezone.now())
+    agents.store(timezone.now())
+
+
 def read_calibration() -> None:
     judged_pairs.store_judgements(timezone.now())
     calibration.store_arm_means(timezone.now())
     versions.store_figures(timezone.now())
+
+
+def write_letter() -> None:
+    letters.write_due(timezone.now())
+
+
+def follow_commits() -> None:
+    following.run_due(timezone.now())
 
 
 # The jobs of CELERY_BEAT_SCHEDULE, by name. `take_turn` runs them.
@@ -147,7 +162,10 @@ PERIODIC: Mapping[str, Callable[[], object]] = {
     "read lessons": read_lessons,
     "read calibration": read_calibration,
     "read costs": read_costs,
+    "read insight": read_insight,
+    "follow commits": follow_commits,
     "dead man's call": deadman.call,
+    "weekly letter": write_letter,
     "recheck evidence": recheck_evidence,
     "at night": at_night,
     "check evidence": check_evidence,

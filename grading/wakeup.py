@@ -3,6 +3,8 @@
 import logging
 import time
 
+from django.conf import settings
+
 logger = logging.getLogger(__name__)
 
 # How long no message is sent after one has failed. The sweep finds due jobs anyway.
@@ -13,7 +15,7 @@ _silent_until = 0.0
 def publish(task: str = "grading.tasks.judge", *arguments: int) -> bool:
     """Send a message for `task`. Returns False and logs a warning if the broker can't be reached."""
     global _silent_until  # noqa: PLW0603 - shared by the whole process, like the broker
-    if time.monotonic() < _silent_until:
+    if settings.TRIAL or time.monotonic() < _silent_until:  # a trial has no broker
         return False
     from gradingsite.celery import app
 

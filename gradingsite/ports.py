@@ -3,12 +3,14 @@
 import os
 from pathlib import Path
 
+from gradingsite.state import START
+
 LISTENING = "0A"  # a socket's state in /proc/net
 
 
 def port_taken(port: int) -> str:
     """A message that says which program uses the port, and what to do."""
-    return f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} make run"
+    return f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} {START}"
 
 
 def listener(port: int) -> str:

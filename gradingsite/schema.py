@@ -46,7 +46,7 @@ NEED_NO_ROWS = frozenset(
         "version",
     )
 )
-MIGRATE = frozenset(("migrate", "up"))
+MIGRATE = frozenset(("migrate", "try", "up"))
 SECRET_KEY_LENGTH = 32  # characters, at least
 # In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database
 # while they have the old file open and cache its rows.

@@ -14,8 +14,9 @@ from django.utils.functional import SimpleLazyObject
 from gradingsite import broker
 from gradingsite.evidence import evidence_storage
 from gradingsite.privacy import chance_key, keep_private, secret_key
+from gradingsite.state import RESOURCES, ROOT, state_folder
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = ROOT
 
 
 def env(name: str, default: str = "") -> str:
@@ -85,8 +86,10 @@ def env_networks(name: str) -> list[str]:
         ) from None
 
 
+# Whether this is `gradingsite try`: one process that reads logs where they are, for the person who started it.
+TRIAL = os.environ.get("GRADINGSITE_TRIAL") == "yes"  # set by gradingsite.command alone
 # The site writes all of its files here: database, evidence, broker, secrets.
-STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
+STATE_DIR = state_folder(env("GRADINGSITE_STATE"))
 keep_private(STATE_DIR)
 
 
@@ -143,6 +146,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "gradingsite.middleware.add_request_id",
+    "grading.trial.access.require_key",
     "gradingsite.middleware.UnavailableMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -154,6 +158,7 @@ MIDDLEWARE = [
     "gradingsite.middleware.show_invisible_characters",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "grading.trial.access.sign_in",
     "grading.access.recording.remember_request",
     "grading.access.sessions.note_use",
     "allauth.account.middleware.AccountMiddleware",
@@ -180,7 +185,7 @@ WSGI_APPLICATION = "gradingsite.wsgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -369,7 +374,11 @@ CELERY_BEAT_SCHEDULE = {
         ("read lessons", 60, 60),
         ("read calibration", 60, 60),
         ("read costs", 60, 60),
+        # Takes 2 s of processor time on a site of 200,000 sessions, and on a busy site there is always something new.
+        ("read insight", 600, 600),
+        ("follow commits", 60, 60),
         ("dead man's call", 60, 60),
+        ("weekly letter", 600, 300),
         ("recheck evidence", 600, 300),
         # If the site was down at that time, these run at the next start.
         ("at night", daily(2, 30), 300),
@@ -514,6 +523,8 @@ NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
 # Ids of the rules that send notices. If empty: rules that open alarms rather than advisories, and A31 (review is
 # overdue).
 NOTIFY_RULES = env_list("NOTIFY_RULES")
+# Whether NOTIFY_EMAIL and NOTIFY_WEBHOOK get the weekly letter, too.
+NOTIFY_LETTER = env_bool("NOTIFY_LETTER", default=False)
 NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
 # Whether a mail server is configured. Without one, nobody is invited by mail.
 MAIL_WORKS = bool(env("EMAIL_HOST"))

@@ -196,6 +196,24 @@ SCREENS: dict[str, Address] = {
             "?preview=yes&half_life_days=eve",
         ),
     ),
+    "admin:insight": Address(
+        opens=VIEWER,
+        queries=(
+            "",
+            "?measure=failed_share&step=day&split=version&agent=bob",
+            "?measure=never&category=eve&before_first=2026-01-01",
+            "?measure=sessions&split=none&mark=never&weeks=26&step=day",
+            "?before_first=2026-03-16&before_last=2026-03-22&after_first=2026-03-23&after_last=2026-03-31",
+        ),
+    ),
+    "admin:insight_csv": Address(opens=VIEWER, kind=FILE, queries=("", "?measure=cost&split=project")),
+    "admin:insight_bridge": Address(
+        opens=OPERATOR,
+        kind=ACT,
+        acts=OPERATOR,
+        data=lambda world: {"rubric": world["draft"].sha256, "session": world["session_pk"]},
+    ),
+    "admin:letter": Address(opens=VIEWER, queries=("", "?week=2026-03-25", "?week=never")),
     "admin:quota": Address(opens=VIEWER),
     "admin:spending": Address(
         opens=VIEWER, queries=("", "?days=90&by=arm", "?by=model&agent=nobody", "?by=day&days=180")
@@ -332,6 +350,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:channel": Address(opens=OPERATOR, acts=OPERATOR, of="channel", data=lambda world: {"do": "resume"}),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
+    "admin:arrival": Address(opens=OPERATOR, kind=PART, of="token"),
     "admin:imports": Address(opens=OPERATOR),
     "admin:import": Address(opens=OPERATOR, of="import", queries=("", "?fate=other", "?fate=none&page=9")),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
@@ -343,10 +362,18 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"project": str(world["project_pk"]), "name": "motor"},
         queries=("", "?q=no-such-project"),
     ),
+    "admin:repositories": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        data=lambda world: {"url": "https://forge.example/ada/other", "default_branch": "main"},
+        queries=("", "?url=https://forge.example/ada/engine"),
+    ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),
     "admin:story_step": Address(opens=OPERATOR, kind=ACT, of="step", inside="404"),
     "admin:story_again": Address(opens=OPERATOR, kind=ACT, inside="404"),
+    "admin:trial": Address(opens=VIEWER, inside="404"),
+    "admin:trial_keep": Address(opens=OPERATOR, kind=ACT, inside="404"),
 }
 # Those that django-allauth knows by these names. Changing one's second factor asks for the password
 # first, and how often it was asked for is counted.
@@ -376,6 +403,8 @@ DJANGOS: dict[str, Address] = {
     "admin:app_list": Address(opens=VIEWER, of="app", away="404"),
 }
 PROGRAMS: dict[str, Address] = {
+    # For whoever has the secret of the webhook: tests/outcomes/test_github.py.
+    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="403", inside="405"),
     "submit_session": Address(opens=ANYONE, kind=FILE),
     "live": Address(opens=ANYONE, kind=FILE),
     "ready": Address(opens=ANYONE, kind=FILE),
@@ -387,7 +416,7 @@ PROGRAMS: dict[str, Address] = {
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
 TOKENS = {
     "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
-    "api:read_token", "api:read_judging",
+    "api:read_token", "api:read_judging", "api:report_outcome", "api:report_outcomes",
 }  # fmt: skip
 
 

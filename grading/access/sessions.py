@@ -17,7 +17,7 @@ from django.utils import timezone
 LAST_USED = "seen"
 UPDATE_SECONDS = 600
 # Views that an open page requests by itself: they aren't use by a person.
-REQUESTED_BY_PAGES = {"feed", "feed_top", "review_renew", "run_progress", "rubric_try"}
+REQUESTED_BY_PAGES = {"arrival", "feed", "feed_top", "review_renew", "run_progress", "rubric_try"}
 
 
 class SessionStore(DatabaseSessions):

@@ -10,8 +10,11 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
                                   put the hook into the settings of claude-code, codex or gptme: shows what it would
                                   change, and asks. --yes: does not ask. --token-file FILE: keep the token that is in
                                   FILE, or in standard input for -
+    submit_session.py --plugin claude-code
+                                  the same as a plugin of claude-code or codex, with a skill by which the agent can say
+                                  what was sent. It is made in ~/.gradingsite/plugins, and the harness installs it
     submit_session.py --uninstall claude-code
-                                  take it out again; the token, and what waits to be sent, stay
+                                  take hook and plugin out again; the token, and what waits to be sent, stay
     submit_session.py --check     the site, the token, the hooks and the last receipt, a line each; exit status 1 where
                                   one of them is not as it should be
     submit_session.py --backfill  send the logs of the sessions that ended before the site was there, the oldest first,
@@ -24,6 +27,10 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
     submit_session.py --resend 2026-03-31T02:30:00Z
                                   send again what was sent since then, to a site that was restored from a backup; what
                                   it has already changes nothing
+    submit_session.py --outcome ci=pass --session ID
+                                  report what became of a session's work, from CI or a runner whose token may do so:
+                                  KIND=pass, fail, unknown or a number from 0 to 1. --url URL and --detail TEXT go with
+                                  it; exit status 1 if the site did not take it
 
 Environment, all optional but the token:
     GRADINGSITE_TOKEN       the agent's token; or in the file ~/.gradingsite/token
@@ -80,7 +87,7 @@ MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is awa
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
-OK, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 401, 422, 500
+OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
 # What an earlier site does not know, or a later one takes no longer: without it the session is sent once more.
 OPTIONAL = {"project", "task", "ran_with"}
@@ -112,12 +119,14 @@ def main(arguments: list[str]) -> int:
         return send_all(say=print_line)
     elif "--resend" in arguments:
         return resend(arguments[arguments.index("--resend") + 1 :], say=print_line)
-    elif "--install" in arguments or "--uninstall" in arguments:
+    elif {"--install", "--plugin", "--uninstall"} & {*arguments}:
         return set_up(arguments)
     elif "--check" in arguments:
         return check()
     elif "--backfill" in arguments:
         return backfill(arguments)
+    elif "--outcome" in arguments:
+        return report_outcome(arguments)
     else:
         hook(arguments)
     return 0
@@ -965,35 +974,61 @@ BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
 
 def set_up(arguments: list[str]) -> int:
     """Install or uninstall, after showing the change and asking. 0: done, or no need to; 1: not; 2: asked wrongly."""
-    verb = "--install" if "--install" in arguments else "--uninstall"
+    verb = next(each for each in ("--plugin", "--install", "--uninstall") if each in arguments)
     harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
-    if harness not in HOOKED:
-        print_line(f"expected {', '.join(HOOKED)} after {verb}, not {harness!r}")
+    choices = PLUGGED if verb == "--plugin" else HOOKED
+    if harness not in choices:
+        print_line(f"expected {', '.join(choices)} after {verb}, not {harness!r}")
         return 2
     try:
-        changes = installing(harness, arguments) if verb == "--install" else [(settings_of(harness), without(harness))]
+        changes = changed_files(verb, harness, arguments)
+        calls = plugin_calls(verb, harness)
     except (SetupError, OSError) as problem:
         print_line(str(problem))
         return 1
-    changes = [(path, text) for path, text in changes if text != read_text(path)]
     for path, text in changes:
         show_change(path, text)
-    if not changes:
+    for call in calls:
+        print_line(f"would run {' '.join(call)}")
+    if not changes and not calls:
         print_line(f"nothing to do: {harness} is as it should be")
     elif not ("--yes" in arguments or agreed()):
         print_line("nothing was changed")
         return 1
     for path, text in changes:
         replace(path, text)
-    if verb == "--install":
-        if harness == "codex":
-            print_line("Codex runs a new hook once you have trusted it there: type /hooks")
-        return check()
-    return 0
+    # The list of plugins may be known already, which is no failure.
+    if not [True, *map(ran, calls)][-1] and verb == "--plugin":
+        print_line(f"it did not take the plugin; --install {harness} puts the hook into its settings instead")
+        return 1
+    return end_set_up(verb, harness)
 
 
-def installing(harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
-    """The files that an installation writes, with their contents: the token, this program, and the settings."""
+def changed_files(verb: str, harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
+    """The files that the installation or its end changes, with their new contents."""
+    if verb == "--uninstall":
+        changes = [(settings_of(harness), without(harness))]
+    elif verb == "--install":
+        changes = [*own_files(arguments), (settings_of(harness), with_hook(harness))]
+    else:
+        changes = [*own_files(arguments), *plugin_files(harness)]
+    return [(path, text) for path, text in changes if text != read_text(path)]
+
+
+def end_set_up(verb: str, harness: str) -> int:
+    """Tidy up after an installation or its end, and check that all is well. Returns the exit status."""
+    if verb == "--uninstall":
+        shutil.rmtree(plugin_folder(harness), ignore_errors=True)
+        return 0
+    if verb == "--plugin" and without(harness) != read_text(settings_of(harness)):
+        replace(settings_of(harness), without(harness))  # the hook would send each session twice
+    if harness == "codex":
+        print_line("Codex asks you to trust the hook: type /hooks there")
+    return check()
+
+
+def own_files(arguments: list[str]) -> list[tuple[Path, str]]:
+    """The files of this program that an installation writes, with their contents: the token, and the program."""
     changes = []
     if "--token-file" in arguments:
         name = next(iter(arguments[arguments.index("--token-file") + 1 :]), "")
@@ -1003,8 +1038,7 @@ def installing(harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
                 f"expected a token, gs_…, in {'standard input' if name == '-' else name}; nothing was done"
             )
         changes.append((HOME / "token", text))
-    changes.append((own_place(), Path(__file__).read_text()))
-    return [*changes, (settings_of(harness), with_hook(harness))]
+    return [*changes, (own_place(), Path(__file__).read_text())]
 
 
 def own_place() -> Path:
@@ -1141,6 +1175,108 @@ def agreed(question: str = "Change that?") -> bool:
             return terminal.readline().strip().lower() in ("y", "yes")
     except OSError:
         print_line("nobody to ask here: --yes does it without asking")
+        return False
+
+
+# --- the plugin
+
+# By harness: the folder of a plugin's manifest, the file that lists plugins, and the words that install and remove one.
+PLUGGED = {
+    "claude-code": (".claude-plugin", ".claude-plugin/marketplace.json", "install", "uninstall"),
+    "codex": (".codex-plugin", ".agents/plugins/marketplace.json", "add", "remove"),
+}
+PLUGIN, PLUGIN_VERSION, PLUGIN_SECONDS = "gradingsite", "1.0.0", 120
+ABOUT = "Sends each finished session to gradingsite, which grades it."
+SKILL = """\
+---
+name: gradingsite
+description: Says whether this machine's sessions reach gradingsite, and sends those that wait. Use when somebody asks
+  whether a session was recorded, why one is missing, or how to label the work for gradingsite.
+---
+
+# gradingsite
+
+A hook sends each session of this harness to {site} when it ends. You need not do anything for that, and must not submit
+or grade your own session.
+
+- Is everything working? Run `{command} --check` and repeat what it says, a line each.
+- Sessions wait because the site was away: `{command} --flush` sends them.
+- The kind of work, the task and the title come from the environment in which the harness was started:
+  `GRADINGSITE_CATEGORY`, `GRADINGSITE_TASK`, `GRADINGSITE_TITLE`. Tell the person which to set; they count from the
+  next start on.
+"""
+
+
+def plugin_folder(harness: str) -> Path:
+    return HOME / "plugins" / harness
+
+
+def plugin_files(harness: str) -> list[tuple[Path, str]]:
+    """The files of the plugin and of the list that it is installed from, with their contents.
+
+    Raises SetupError if the harness's program, which installs it, is not found.
+    """
+    if not shutil.which(PROGRAMS[harness]):
+        raise SetupError(
+            f"{PROGRAMS[harness]} is not on the PATH, so that it cannot install a plugin; --install {harness} puts the "
+            "hook into its settings instead"
+        )
+    manifest, listing, _add, _remove = PLUGGED[harness]
+    root = plugin_folder(harness)
+    folder = root / PLUGIN
+    about: dict[str, Any] = {"name": PLUGIN, "version": PLUGIN_VERSION, "description": ABOUT}
+    listed_plugin: dict[str, Any] = {"name": PLUGIN, "source": f"./{PLUGIN}", "description": ABOUT}
+    if harness == "codex":
+        about.update(skills="./skills/", hooks="./hooks/hooks.json")
+        policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
+        listed_plugin.update(source={"source": "local", "path": f"./{PLUGIN}"}, policy=policy, category="Productivity")
+    entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
+    hooks = {event: [entry] for event in (HOOKED[harness][3], *more_events(harness))}
+    contents = {
+        root / listing: {"name": PLUGIN, "owner": {"name": PLUGIN}, "plugins": [listed_plugin]},
+        folder / manifest / "plugin.json": about,
+        folder / "hooks" / "hooks.json": {"hooks": hooks},
+    }
+    skill = SKILL.format(site=site(), command=command())
+    texts = [(path, json.dumps(content, indent=2) + "\n") for path, content in contents.items()]
+    return [*texts, (folder / "skills" / PLUGIN / "SKILL.md", skill)]
+
+
+def plugin_calls(verb: str, harness: str) -> list[list[str]]:
+    """What the harness is called with to install or remove the plugin, as far as it must be."""
+    program = shutil.which(PROGRAMS[harness])
+    if harness not in PLUGGED or not program:
+        return []
+    _manifest, _listing, add, remove = PLUGGED[harness]
+    name = f"{PLUGIN}@{PLUGIN}"
+    if verb == "--plugin" and not is_plugged(harness):
+        listing = [program, "plugin", "marketplace", "add", str(plugin_folder(harness))]
+        return [listing, [program, "plugin", add, name]]
+    if verb == "--uninstall" and is_plugged(harness):
+        return [[program, "plugin", remove, name], [program, "plugin", "marketplace", "remove", PLUGIN]]
+    return []
+
+
+def ran(call: list[str]) -> bool:
+    """Whether the program did what it was called for; says what it printed if not."""
+    try:
+        done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, timeout=PLUGIN_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as problem:
+        print_line(f"{' '.join(call)}: {type(problem).__name__}: {problem}")
+        return False
+    if done.returncode:
+        print_line(f"{' '.join(call)}: {printable((done.stdout + done.stderr).decode(errors='replace').strip())}")
+    return done.returncode == 0
+
+
+def is_plugged(harness: str) -> bool:
+    """Whether the harness's settings name the plugin."""
+    if harness not in PLUGGED:
+        return False
+    name = "config.toml" if harness == "codex" else HOOKED[harness][2]
+    try:
+        return f"{PLUGIN}@{PLUGIN}" in read_text(settings_of(harness).with_name(name))
+    except (OSError, ValueError):
         return False
 
 
@@ -1632,6 +1768,8 @@ def checked_site() -> Iterator[tuple[bool, str]]:
 def checked_hook(harness: str) -> tuple[bool, str] | None:
     """None for a harness whose settings do not call this program."""
     path = settings_of(harness)
+    if is_plugged(harness):
+        return True, f"hook: {harness}, as the plugin {PLUGIN}"
     try:
         line = hook_line(path, path.read_text())
     except FileNotFoundError:
@@ -1718,6 +1856,54 @@ def log(line: str) -> None:
             path.unlink()
         with open(path, "a") as file:
             file.write(f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} {line}\n")
+
+
+# --- what became of the work
+
+
+def report_outcome(arguments: list[str]) -> int:
+    """Send one outcome of a session. Returns the exit status."""
+    try:
+        path, outcome = parse_outcome(arguments)
+        status, answer = post_json(path, outcome)
+    except SetupError as problem:
+        print_line(str(problem))
+        return 1
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        print_line(f"{site()} does not answer ({type(error).__name__}: {error}); nothing was reported")
+        return 1
+    reply = json_object(answer) or {}
+    if status not in (OK, CREATED):
+        reason = "; ".join(str(reply[name]) for name in ("expected", "got", "todo") if reply.get(name)) or answer[:300]
+        print_line(f"not taken, {status}: {reason}")
+        return 1
+    print_line(f"{outcome['kind']} {outcome['value']} {'reported' if status == CREATED else 'was known'}")
+    return 0
+
+
+def parse_outcome(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """The path and the body of the request. Raises SetupError."""
+    options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905 - new in Python 3.10
+    unknown = options.keys() - {"--outcome", "--session", "--url", "--detail"}
+    kind, separator, value = options.get("--outcome", "").partition("=")
+    session = options.get("--session", "")
+    if unknown or len(arguments) % 2 or not (kind and separator and value and session):
+        raise SetupError("expected --outcome KIND=VALUE --session ID, and perhaps --url URL and --detail TEXT")
+    outcome: dict[str, Any] = {"kind": kind, "value": value}
+    with contextlib.suppress(ValueError):
+        outcome["value"] = float(value)
+    outcome.update({name: options[f"--{name}"] for name in ("url", "detail") if f"--{name}" in options})
+    return f"/api/v1/sessions/{urllib.parse.quote(session, safe='')}/outcomes", outcome
+
+
+def post_json(path: str, body: dict[str, Any]) -> tuple[int, str]:
+    """Send JSON to the site. Returns the status and the beginning of the answer."""
+    address, make = parted_address()
+    headers = {"Authorization": f"Bearer {token()}", "Content-Type": "application/json"}
+    with contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)) as connection:
+        connection.request("POST", f"{address.path.rstrip('/')}{path}", json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, response.read(20_000).decode(errors="replace")
 
 
 if __name__ == "__main__":

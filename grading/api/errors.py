@@ -21,13 +21,17 @@ logger = logging.getLogger(__name__)
 AGAIN = "correct it and send it again"
 
 
-class ReadOnly(Exception):
-    """A token for reading only was used to write."""
+class WrongScope(Exception):
+    """A token was used for what its scope does not allow. `expected` and `got` describe tokens."""
+
+    def __init__(self, name: str, expected: str, got: str) -> None:
+        super().__init__(f"expected {expected}, got {got}")
+        self.name, self.expected, self.got = name, expected, got
 
 
 HANDLED = (
     AuthenticationError,
-    ReadOnly,
+    WrongScope,
     UploadRefused,
     OverQuota,
     disk.NoRoom,
@@ -57,9 +61,9 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
             got = "an unknown, expired or revoked token" if sent else "no Authorization header"
             todo = "make a token on the page “Connect an agent”"
             headers["WWW-Authenticate"] = "Bearer"
-        case ReadOnly():
-            status, name, expected = 403, "reading only", "a token of the agent, its hook or its runner"
-            got, todo = "a token for reading only", "make another token on the page “Connect an agent”"
+        case WrongScope():
+            status, name, expected, got = 403, error.name, error.expected, error.got
+            todo = "make another token on the page “Connect an agent”"
         case UploadRefused():
             part = error.problem
             status, name, expected, got, todo = error.status, part.code, part.expected, part.got, part.todo

@@ -9,6 +9,7 @@ from pydantic import ConfigDict
 from grading.api.uploads import EVIDENCE_PARTS
 from grading.intake.submission import LESSONS_LIMIT, Line, SubmittedSession
 from grading.models.sessions import CategoryOrigin
+from grading.outcomes.recording import ReportedOutcome
 
 
 class ProblemOut(Schema):
@@ -95,6 +96,39 @@ class ErrorOut(Schema):
     stored: list[str] = []
     id: int | None = None
     problems: list[ProblemOut] = []
+
+
+class SessionOutcomeIn(ReportedOutcome):
+    """An outcome, with the agent's own id of the session, or the id of its receipt."""
+
+    session: Line = Field(min_length=1, max_length=200)
+
+
+class OutcomesIn(Schema):
+    """Outcomes of many sessions."""
+
+    outcomes: list[SessionOutcomeIn] = Field(max_length=1000)
+
+
+class OutcomeOut(Schema):
+    """A reported outcome. `result` is pass, fail, unknown or number; only a number has a `number`, from 0 to 1."""
+
+    kind: str
+    result: str
+    number: float | None
+    observed_at: dt.datetime
+    url: str
+    detail: str
+    source: str
+    witness: str
+
+
+class OutcomesOut(Schema):
+    """How many outcomes are new, how many were known already, and why others were not stored."""
+
+    new: int
+    known: int
+    problems: list[str]
 
 
 class GradeOut(Schema):
@@ -221,6 +255,7 @@ class SessionOut(Schema):
     cost_unknown: str
     has_subscription: bool
     reported_cost_usd: float | None
+    outcomes: list[OutcomeOut]
     usage: list[UsageOut]
     reward: ReadReward
     chain: list[dict[str, Any]]

@@ -1,6 +1,7 @@
 """The operations of the HTTP API, and its authentication by tokens."""
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from grading import disk, intake
 from grading.agent.views import hook_checksum
 from grading.api import uploads
 from grading.api.docs import Pages
-from grading.api.errors import AGAIN, ReadOnly, add_handlers
+from grading.api.errors import AGAIN, WrongScope, add_handlers
 from grading.api.schemas import (
     AssignmentIn,
     AssignmentOut,
@@ -26,6 +27,9 @@ from grading.api.schemas import (
     ErrorOut,
     GradeOut,
     JudgingOut,
+    OutcomeOut,
+    OutcomesIn,
+    OutcomesOut,
     ReadReward,
     ReceiptOut,
     SelectionIn,
@@ -42,6 +46,8 @@ from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
 from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session, Settlement
 from grading.models.agents import TokenScope
+from grading.outcomes import contradictions, recording
+from grading.outcomes.recording import ReportedOutcome
 from grading.reward import calibrating, lessons
 from grading.reward.rewards import live
 from grading.vocabulary import WorkKind
@@ -49,6 +55,8 @@ from gradingsite import telemetry
 from gradingsite.clients import client_address
 from gradingsite.server import ADMITTED
 
+# Decimal digits that fit into 64 bits, whatever they are.
+KEY_DIGITS = 18
 CALIBRATION_FIELDS = {"calibrated", "calibration_version"}
 # How often `last_used_at` of a token is updated.
 TOKEN_USE_INTERVAL = dt.timedelta(minutes=1)
@@ -65,13 +73,23 @@ class Bearer(HttpBearer):
         row = ApiToken.objects.authenticate(token, now)
         if row is None:
             return None
-        if not row.may_write and request.method not in {"GET", "HEAD"}:
-            raise ReadOnly
+        _require_scope(request, TokenScope(row.scope))
         if not request.META.get(ADMITTED):
             count_request(request, row, now)
         if row.last_used_at is None or now - row.last_used_at > TOKEN_USE_INTERVAL:
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
         return row
+
+
+def _require_scope(request: HttpRequest, scope: TokenScope) -> None:
+    """Raise WrongScope if a token of this scope may not send the request."""
+    is_outcome = request.path.endswith("/outcomes")
+    if scope is TokenScope.READ and request.method not in {"GET", "HEAD"}:
+        raise WrongScope("reading only", "a token of the agent, its hook or its runner", "a token for reading only")
+    if is_outcome and not scope.may_report_outcomes:
+        raise WrongScope("no outcomes", "a token of a runner or of CI", f"a token held by {scope.words}")
+    if scope is TokenScope.OUTCOMES and not is_outcome and request.path != reverse("api:read_token"):
+        raise WrongScope("only outcomes", "a token that may read or submit sessions", f"a token held by {scope.words}")
 
 
 def count_request(request: HttpRequest, token: ApiToken, now: dt.datetime) -> None:
@@ -177,7 +195,47 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         "chain": reward.steps if reward else [],
         "grades": [_with_calibration(grade, GRADE, reader.calibrate(row, grade)) for grade in grades],
         "evidence": list(row.evidence.all()),
+        "outcomes": list(row.outcomes.latest_per_kind().values()),
     }
+
+
+@api.post(
+    "/sessions/{path:session}/outcomes",
+    response={201: OutcomeOut, 200: OutcomeOut, frozenset({401, 403, 404, 422, 429}): ErrorOut},
+    summary="Report what became of a session's work",
+)
+def report_outcome(request: HttpRequest, session: Path[str], payload: ReportedOutcome) -> Status[Any]:
+    """For CI and runners, never for the graded agent: whether the work passed, was merged, deployed or reverted.
+
+    `session` is the agent's own id of the session, or the id from its receipt. What one token observed at one time is
+    stored once. Of each kind the outcome observed last is in force. No outcome changes a reward.
+    """
+    row = _session_named(_agent(request), session)
+    if row is None:
+        raise Http404
+    stored, is_new = recording.record(row, payload, **_reporter(request))
+    contradictions.check(row, timezone.now())
+    return Status(201 if is_new else 200, stored)
+
+
+@api.post(
+    "/outcomes",
+    response={200: OutcomesOut, frozenset({401, 403, 422, 429}): ErrorOut},
+    summary="Report outcomes of many sessions",
+)
+def report_outcomes(request: HttpRequest, payload: OutcomesIn) -> dict[str, Any]:
+    """As for one session. Each outcome is stored by itself; `problems` says which were not, and why."""
+    agent, reporter = _agent(request), _reporter(request)
+    counts, problems = Counter[str](), []
+    for number, outcome in enumerate(payload.outcomes):
+        row = _session_named(agent, outcome.session)
+        if row is None:
+            problems.append(f"outcomes[{number}]: expected the id of a session of {agent}; got {outcome.session!r}")
+            continue
+        _, is_new = recording.record(row, outcome, **reporter)
+        contradictions.check(row, timezone.now())
+        counts["new" if is_new else "known"] += 1
+    return {"new": counts["new"], "known": counts["known"], "problems": problems}
 
 
 @api.post(
@@ -305,6 +363,20 @@ def _drawn_lessons(drawn: holdout.Drawn) -> Iterator[dict[str, Any]]:
     for name, reason in drawn.left_out.items():
         lesson = {"lesson": name, "asked": spelling[name], "taken": False, "chance": None}
         yield {**lesson, "why": f"left out: {reason}"}
+
+
+def _session_named(agent: Agent, name: str) -> Session | None:
+    """A session of the agent by the agent's own id, or else by the id of its receipt."""
+    sessions = Session.objects.filter(agent=agent)
+    own = sessions.filter(external_id=name).first()
+    is_key = name.isascii() and name.isdecimal() and len(name) <= KEY_DIGITS
+    return own or (sessions.filter(pk=int(name)).first() if is_key else None)
+
+
+def _reporter(request: HttpRequest) -> dict[str, Any]:
+    """Who reports an outcome, and who therefore vouches for it."""
+    token = _token(request)
+    return {"source": f"token {token.pk}", "witness": token.witness}
 
 
 def _token(request: HttpRequest) -> ApiToken:

@@ -16,7 +16,6 @@ from itertools import zip_longest
 from typing import Any
 
 import dj_database_url
-from django.conf import settings
 from django.db import DatabaseError, connection, connections, transaction
 
 from bandit.audit import fingerprint
@@ -87,7 +86,7 @@ def require_empty(target: str) -> None:
 
 def migrate(url: str) -> None:
     """Make the tables, by a process of its own: some migrations write to the database that the settings name."""
-    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "migrate", "--verbosity=0"]
+    command = [sys.executable, "-m", "gradingsite", "migrate", "--verbosity=0"]
     environment = {**os.environ, "DATABASE_URL": url}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import zstandard
 from django.conf import settings
@@ -23,8 +23,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading.busy import StorageAway
+from grading.evidence import in_place
 from grading.evidence.storages import EvidenceStorage
-from grading.models import BlobProblem, Evidence, Session, SessionLog
+from grading.models import BlobProblem, Evidence, LogInPlace, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 from grading.models.health import BlobProblemKind
 from grading.witness import Witness
@@ -53,7 +54,9 @@ class Damaged(OSError):
 
 
 class Gone(OSError):
-    """Stored evidence was deleted because it was older than RETENTION_DAYS. Its rows and grades stay."""
+    """Evidence is gone, by RETENTION_DAYS or because its harness deleted a log that was read in place. Its rows and
+    grades stay.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +78,32 @@ def store(stream: Readable) -> Stored:
         return received.stored
 
 
+class Incoming(Protocol):
+    """Bytes that were read and hashed, and that nothing refers to unless `keep` is called."""
+
+    @property
+    def stored(self) -> Stored: ...
+
+    def open(self) -> BinaryIO:
+        """The bytes from the beginning."""
+
+    def keep(self) -> None:
+        """Store the bytes as evidence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """Bytes in a temporary file, read and hashed. They are deleted unless `keep` stores them."""
+class IncomingCopy:
+    """Bytes in a temporary file, which are deleted unless `keep` stores them."""
 
     stored: Stored
     scratch: "_Scratch"
 
     def open(self) -> BinaryIO:
-        """The decompressed bytes from the beginning."""
         self.scratch.seek(0)
         plain = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", self.scratch), closefd=False)
         return io.BufferedReader(cast("io.RawIOBase", plain), CHUNK)
 
     def keep(self) -> None:
-        """Store the bytes as evidence."""
         os.fsync(self.scratch.fileno())
         name = blob_name(self.stored.sha256)
         # `expire`, which may run concurrently, spares bytes with a new time.
@@ -99,10 +113,47 @@ class Incoming:
 
 
 @contextmanager
-def incoming(stream: Readable) -> Iterator[Incoming]:
+def incoming(stream: Readable) -> Iterator[IncomingCopy]:
     """Read `stream` into a temporary file, to inspect its bytes before storing them. Raises TooLarge like `store`."""
     with scratch_file() as scratch:
-        yield Incoming(stored=_compress(stream, scratch), scratch=scratch)
+        yield IncomingCopy(stored=_compress(stream, scratch), scratch=scratch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalLog:
+    """A log that stays where it is. `keep` stores its path, and the time of its last change in nanoseconds."""
+
+    stored: Stored
+    path: Path
+    file: BinaryIO
+    modified: int
+
+    def open(self) -> BinaryIO:
+        """The bytes that were hashed, even if the harness has written more since."""
+        return io.BufferedReader(in_place.FirstBytes(self.file, self.stored.size), CHUNK)
+
+    def keep(self) -> None:
+        """Store where the log is, unless a copy is stored or the same bytes were read from another file."""
+        row = LogInPlace.objects.filter(pk=self.stored.sha256).first()
+        is_elsewhere = row is not None and row.path != str(self.path) and in_place.exists(row.pk)
+        if is_elsewhere or default_storage.exists(blob_name(self.stored.sha256)):
+            return
+        columns = {"path": str(self.path), "size": self.stored.size, "modified": self.modified}
+        LogInPlace.objects.update_or_create(pk=self.stored.sha256, defaults=columns)
+
+
+@contextmanager
+def local(path: Path, file: BinaryIO) -> Iterator[LocalLog]:
+    """Hash the log at `path`, which is open as `file`, up to its present end. Raises TooLarge like `store`."""
+    status = os.fstat(file.fileno())
+    if status.st_size > settings.EVIDENCE_MAX_BYTES:
+        raise TooLarge(settings.EVIDENCE_MAX_BYTES)
+    digest, size = hashlib.sha256(), 0
+    while piece := file.read(min(CHUNK, status.st_size - size)):
+        digest.update(piece)
+        size += len(piece)
+    stored = Stored(sha256=digest.hexdigest(), size=size)
+    yield LocalLog(stored=stored, path=path, file=file, modified=status.st_mtime_ns)
 
 
 def damage(sha256: str) -> str:
@@ -141,17 +192,38 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
     Raises Damaged, here or from a read, if the bytes are missing or changed, and Gone if retention deleted them.
     """
     try:
-        file = default_storage.open(blob_name(row.sha256))
+        file = cast("BinaryIO", default_storage.open(blob_name(row.sha256)))
+        checked = _Checked(row, file, zstandard.ZstdDecompressor().stream_reader(file))
     except FileNotFoundError as error:
+        local = LogInPlace.objects.filter(pk=row.sha256).first()
+        if local is not None:
+            return _open_in_place(local, row)
         expired = BlobProblem.objects.expired().filter(pk=row.sha256).first()
         if expired is not None:
             raise Gone(f"The {row.kind} is gone by retention since {expired.since:%Y-%m-%d}") from error
         raise Damaged(f"{row} is missing from the evidence folder; restore it from a backup") from error
-    stream = io.BufferedReader(_Checked(file, row), CHUNK)
+    stream = io.BufferedReader(checked, CHUNK)
     if row.size > CHUNK:
         return stream
     with stream:
         return io.BytesIO(stream.read())
+
+
+def _open_in_place(local: LogInPlace, row: Evidence) -> BinaryIO:
+    """The bytes of a log that was read in place, checked like stored ones. Raises Gone if they have changed."""
+    why = f"The log is gone: its harness has deleted or rewritten {local.path}"
+    try:
+        file = Path(local.path).open("rb")  # noqa: SIM115 - the stream closes it
+        plain = in_place.FirstBytes(file, local.size)
+        stream = io.BufferedReader(_Checked(row, file, plain, why=why), CHUNK)
+        if row.size > CHUNK:
+            return stream
+        with stream:
+            return io.BytesIO(stream.read())
+    except Gone:
+        raise
+    except OSError as error:
+        raise Gone(why) from error
 
 
 def usable(session: Session, kind: EvidenceKind) -> Evidence | None:
@@ -247,8 +319,8 @@ def listed(prefix: str, storage: Storage = default_storage) -> dict[str, list[st
 
 
 def is_kept(sha256: str) -> bool:
-    """Whether the bytes are stored."""
-    return default_storage.exists(blob_name(sha256))
+    """Whether the bytes are stored, or can be read in place."""
+    return default_storage.exists(blob_name(sha256)) or in_place.exists(sha256)
 
 
 def discard(sha256: str) -> bool:
@@ -256,6 +328,7 @@ def discard(sha256: str) -> bool:
     if Evidence.objects.filter(sha256=sha256).exists():
         return False
     default_storage.delete(blob_name(sha256))
+    LogInPlace.objects.filter(pk=sha256).delete()  # the file is its harness's
     BlobProblem.objects.filter(pk=sha256).delete()
     folder = sha256[:2]
     with suppress(FileNotFoundError):
@@ -366,11 +439,12 @@ def _compress(stream: Readable, target: _Scratch) -> Stored:
 
 
 class _Checked(io.RawIOBase):
-    """Decompresses on reading. Raises Damaged at the end if the bytes are not those of the row."""
+    """The bytes of `plain`, which reads from `file`. Raises at the end if they are not those of the row: Damaged or,
+    with the reason `why` of a log that was read in place, Gone.
+    """
 
-    def __init__(self, file: File, row: Evidence) -> None:  # type: ignore[type-arg]  # as above
-        self._file, self._row = file, row
-        self._plain = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file))
+    def __init__(self, row: Evidence, file: BinaryIO, plain: Any, *, why: str = "") -> None:
+        self._row, self._file, self._plain, self._why = row, file, plain, why
         self._digest, self._size = hashlib.sha256(), 0
 
     def readable(self) -> bool:
@@ -378,12 +452,14 @@ class _Checked(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs want any buffer
         try:
-            count = self._plain.readinto(buffer)
+            count: int = self._plain.readinto(buffer)
         except zstandard.ZstdError as error:
             raise Damaged(f"{self._row} cannot be decompressed; restore it from a backup") from error
         self._digest.update(buffer[:count])
         self._size += count
         is_wrong = count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256)
+        if self._why and is_wrong:
+            raise Gone(self._why)
         if is_wrong or self._size > self._row.size:
             raise Damaged(f"{self._row} is not what was stored: {self._size:,} bytes; restore it from a backup")
         return count

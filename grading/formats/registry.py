@@ -53,12 +53,16 @@ class Tier(StrEnum):
 class Harness:
     """A harness. `logs` says where it keeps its logs, and `hook` what sends a session when it ends, if anything does.
 
+    `folders`, below the home folder, hold its logs on the machine of a person who uses it; those of a harness with a
+    hook are in `grading.agent.submit_session`.
+
     `samples` are the real logs that its reader was tried on, from `sources` different places.
     """
 
     reader: type[Recogniser]
     tier: Tier
     logs: str
+    folders: tuple[str, ...] = ()
     hook: str = ""
     samples: int = 0
     sources: int = 0
@@ -98,14 +102,25 @@ HARNESSES: Final = (
         reader=OpenCode,
         tier=Tier.FULL,
         logs="~/.local/share/opencode/opencode.db; ~/.local/share/opencode/storage; opencode export",
+        folders=(".local/share/opencode",),
         samples=10,
         sources=1,
     ),
     Harness(
-        reader=CopilotCli, tier=Tier.FULL, logs="~/.copilot/session-state/<session>/events.jsonl", samples=9, sources=1
+        reader=CopilotCli,
+        tier=Tier.FULL,
+        logs="~/.copilot/session-state/<session>/events.jsonl",
+        folders=(".copilot/session-state",),
+        samples=9,
+        sources=1,
     ),
     Harness(
-        reader=GeminiCli, tier=Tier.FULL, logs="~/.gemini/tmp/<project>/chats/session-*.json", samples=3, sources=1
+        reader=GeminiCli,
+        tier=Tier.FULL,
+        logs="~/.gemini/tmp/<project>/chats/session-*.json",
+        folders=(".gemini/tmp",),
+        samples=3,
+        sources=1,
     ),
     Harness(reader=InspectAi, tier=Tier.FULL, logs="logs/*.eval; logs/*.json", samples=13, sources=1),
     Harness(reader=SweAgent, tier=Tier.FULL, logs="trajectories/**/*.traj", samples=9, sources=1),
@@ -119,12 +134,32 @@ HARNESSES: Final = (
     Harness(
         reader=MiniSweAgent, tier=Tier.FACTS, logs="*.traj.json, the file given to mini --output", samples=1, sources=1
     ),
-    Harness(reader=Pi, tier=Tier.FACTS, logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"),
-    Harness(reader=Droid, tier=Tier.FACTS, logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json"),
-    Harness(reader=Kimi, tier=Tier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl"),
-    Harness(reader=Qwen, tier=Tier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl"),
-    Harness(reader=Cursor, tier=Tier.FACTS, logs="~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl"),
-    Harness(reader=Antigravity, tier=Tier.FACTS, logs="~/.gemini/antigravity-cli/**/transcript.jsonl"),
+    Harness(
+        reader=Pi,
+        tier=Tier.FACTS,
+        logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl",
+        folders=(".pi/agent/sessions", ".openclaw/agents"),
+    ),
+    Harness(
+        reader=Droid,
+        tier=Tier.FACTS,
+        logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json",
+        folders=(".factory/sessions",),
+    ),
+    Harness(reader=Kimi, tier=Tier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl", folders=(".kimi-code/sessions",)),
+    Harness(reader=Qwen, tier=Tier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl", folders=(".qwen/projects",)),
+    Harness(
+        reader=Cursor,
+        tier=Tier.FACTS,
+        logs="~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl",
+        folders=(".cursor/projects",),
+    ),
+    Harness(
+        reader=Antigravity,
+        tier=Tier.FACTS,
+        logs="~/.gemini/antigravity-cli/**/transcript.jsonl",
+        folders=(".gemini/antigravity-cli",),
+    ),
     Harness(reader=Atif, tier=Tier.FACTS, logs="trajectory.json of a Harbor trial, versions 1.4 to 1.8"),
     Harness(reader=Kiro, tier=Tier.RECOGNISED, logs="~/.kiro/sessions"),
     Harness(reader=Grok, tier=Tier.RECOGNISED, logs="~/.grok/sessions"),

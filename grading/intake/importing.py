@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from grading.busy import patiently
 from grading.evidence import receiving, store
 from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
 from grading.evidence.store import Incoming
+from grading.intake import erased
 from grading.intake.first_word import Speaker
 from grading.models import Agent, Evidence, ImportedFile, LogImport
 from grading.models.evidence import EvidenceKind
@@ -110,11 +111,20 @@ def leads_out(path: Path, folders: Iterable[Path]) -> bool:
     return bool(within) and not any(path.resolve().is_relative_to(folder) for folder in within)
 
 
-def import_log(path: Path, *, agent: Agent, category: str | None = None, folders: Iterable[Path] = ()) -> ImportOutcome:
+def import_log(
+    path: Path,
+    *,
+    agent: Agent,
+    category: str | None = None,
+    folders: Iterable[Path] = (),
+    in_place: bool = False,
+    leave_out: Collection[str] = (),
+) -> ImportOutcome:
     """Import one log through the ordinary intake, reading it once. The alarms are checked later, by `import_logs`.
 
     A file that doesn't begin like a session's log is left alone, with the reason. So is a file in one of `folders` that
-    has become a link out of it: otherwise whoever may write there could have any file read.
+    has become a link out of it: otherwise whoever may write there could have any file read. With `in_place`, no copy of
+    the log is stored. `leave_out` are the digests of erased sessions, which don't come back.
     """
     fate = Fate.REFUSED
     try:
@@ -123,13 +133,17 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
             return ImportOutcome(path=path, fate=fate, why=why, detail=f"it leads to {path.resolve()}")
         with path.open("rb") as file:
             formats.recognise(file)
-        with path.open("rb") as file, store.incoming(file) as incoming:
+        with path.open("rb") as file, store.local(path, file) if in_place else store.incoming(file) as incoming:
             same = Evidence.objects.filter(sha256=incoming.stored.sha256, kind=EvidenceKind.TRANSCRIPT)
             existing = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
             if existing is not None:
+                if in_place:
+                    incoming.keep()  # the file may have moved
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
                 log = receiving.parse(plain, path.name)
+            if erased.session_digest(agent.name, _session_id(path, log)) in leave_out:
+                return ImportOutcome(path=path, fate=fate, why="logs of sessions that were erased here")
             if log.report.recognised:
                 return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
@@ -147,14 +161,19 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None, folders
     return ImportOutcome(path=path, fate=fate, why=why, detail=detail)
 
 
-def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
-    """Submit a parsed log. A log without a session id gets the folder's name for gptme, else the file's.
+def _session_id(path: Path, log: ParsedLog) -> str:
+    """The session of a log. Without an id in the log, it is the folder's name for gptme, else the file's.
 
     This also holds for a subagent's log without an id of its own: its parent session is named in the log.
     """
+    return log.header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem)
+
+
+def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
+    """Submit a parsed log."""
     header = log.header
     metadata = intake.SubmittedSession(
-        session_id=header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem),
+        session_id=_session_id(path, log),
         started_at=header.started_at,
         ended_at=header.ended_at or dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC),
         category=category,

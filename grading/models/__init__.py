@@ -13,6 +13,7 @@ from grading.models.evidence import (
     ArtifactRule,
     Evidence,
     EvidenceBlob,
+    LogInPlace,
     RecordAnchor,
     SessionLog,
     SessionSignals,
@@ -23,8 +24,17 @@ from grading.models.health import BlobProblem, Heartbeat, KeyFingerprint, Period
 from grading.models.imports import ImportedFile, LogImport
 from grading.models.judge_keys import JudgeKey, JudgeKeyTest
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun, Rubric, RubricActivation
+from grading.models.letters import WeeklyLetter
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice, NoticeChannel
+from grading.models.outcomes import (
+    CommitSighting,
+    OutcomeRecord,
+    Repository,
+    SessionCommit,
+    SessionLanding,
+    WebhookDelivery,
+)
 from grading.models.projects import Project
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.readings import StoredReading
@@ -48,6 +58,7 @@ __all__ = [
     "CategoryRule",
     "CategoryWord",
     "Comment",
+    "CommitSighting",
     "Evidence",
     "EvidenceBlob",
     "Flag",
@@ -64,10 +75,12 @@ __all__ = [
     "JudgeRun",
     "KeyFingerprint",
     "LogImport",
+    "LogInPlace",
     "MessageClaim",
     "ModelPrice",
     "Notice",
     "NoticeChannel",
+    "OutcomeRecord",
     "PeriodicJob",
     "Project",
     "Proposal",
@@ -75,6 +88,7 @@ __all__ = [
     "QuotaTransition",
     "RecordAnchor",
     "Redaction",
+    "Repository",
     "Reveal",
     "ReviewAnswer",
     "ReviewItem",
@@ -83,7 +97,9 @@ __all__ = [
     "RuleRun",
     "SavedView",
     "Session",
+    "SessionCommit",
     "SessionFacts",
+    "SessionLanding",
     "SessionLesson",
     "SessionLog",
     "SessionShares",
@@ -95,4 +111,6 @@ __all__ = [
     "Submission",
     "SubmissionAddress",
     "TokenUsage",
+    "WebhookDelivery",
+    "WeeklyLetter",
 ]

@@ -53,6 +53,7 @@ class TokenScope(LabelledEnum):
     HOOK = "hook", "a hook on the agent’s machine"
     RUNNER = "runner", "a runner that the agent cannot read"
     READ = "read", "reading only"
+    OUTCOMES = "outcomes", "CI that reports outcomes"
 
     @property
     def witness(self) -> Witness:
@@ -61,12 +62,20 @@ class TokenScope(LabelledEnum):
             TokenScope.UNSCOPED: Witness.UNKNOWN,
             TokenScope.HOOK: Witness.HOOK,
             TokenScope.RUNNER: Witness.OBSERVED,
+            TokenScope.OUTCOMES: Witness.OBSERVED,
         }.get(self, Witness.CLAIMED)
+
+    @property
+    def may_report_outcomes(self) -> bool:
+        """Whether such a token may report what became of the work. The graded agent and its hook may not."""
+        return self in {TokenScope.RUNNER, TokenScope.OUTCOMES}
 
     @property
     def narrower(self) -> "tuple[TokenScope, ...]":
         """The scopes that a token of this scope may be changed to, the widest first. A token is never widened."""
         order = (TokenScope.RUNNER, TokenScope.HOOK, TokenScope.AGENT, TokenScope.READ)
+        if self is TokenScope.OUTCOMES:
+            return ()
         return order if self is TokenScope.UNSCOPED else order[order.index(self) + 1 :]
 
 
@@ -126,7 +135,7 @@ class ApiToken(models.Model):
 
     @property
     def may_write(self) -> bool:
-        return self.scope != TokenScope.READ
+        return self.scope not in {TokenScope.READ, TokenScope.OUTCOMES}
 
     def narrow(self, scope: TokenScope) -> None:
         """Change the scope to a narrower one. Raises ValueError if `scope` isn't narrower."""

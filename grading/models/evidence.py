@@ -102,6 +102,25 @@ class EvidenceBlob(models.Model):
         return self.name
 
 
+class LogInPlace(models.Model):
+    """A log that `gradingsite try` reads where its harness keeps it (`grading.evidence.in_place`).
+
+    The path is not redacted, because the file is opened by it. Nothing shows it but this machine's own trial.
+    """
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    path = models.TextField()
+    size = models.BigIntegerField()  # bytes that were read; the log may have more since
+    modified = models.BigIntegerField()  # nanoseconds since 1970
+
+    class Meta:
+        verbose_name_plural = "logs in place"
+        indexes = [models.Index(fields=["path"], name="log_in_place_by_path")]
+
+    def __str__(self) -> str:
+        return self.path
+
+
 class ArtifactRule(models.Model):
     """A rule that detects artifacts of one kind and gives their worth. Migrations create the initial rules."""
 

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of, redacted_char, redacted_text
+from grading.models.letters import WeeklyLetter
 from grading.models.monitoring import Alarm
 from grading.vocabulary import LabelledEnum
 from gradingsite import sealing
@@ -77,6 +78,8 @@ class NoticeChannel(models.Model):
     name = redacted_char(max_length=80)
     sealed = models.TextField(blank=True)
     state = enum_field(ChannelState, default=ChannelState.ON)
+    # Whether it gets the weekly letter besides alarms.
+    letters = models.BooleanField(default=False)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     at = models.DateTimeField(default=timezone.now)
 
@@ -126,10 +129,11 @@ class NoticeChannel(models.Model):
 
 
 class About(StrEnum):
-    """The occasion: an alarm was opened or resolved, or an operator tests whether notices arrive."""
+    """The occasion: an alarm was opened or resolved, a week is over, or an operator tests whether notices arrive."""
 
     OPENED = "opened"
     RESOLVED = "resolved"
+    LETTER = "letter"
     TEST = "test"
 
 
@@ -147,7 +151,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """One message to one channel: one for each opening and each end of an alarm.
+    """One message to one channel: one for each opening and each end of an alarm, and one for each letter.
 
     A sender claims a queued notice by moving `next_attempt_at` ahead before it sends.
     """
@@ -159,6 +163,7 @@ class Notice(models.Model):
     to = models.ForeignKey(NoticeChannel, null=True, blank=True, on_delete=models.PROTECT, related_name="notices")
     about = enum_field(About)
     alarm = models.ForeignKey(Alarm, null=True, blank=True, on_delete=models.CASCADE, related_name="notices")
+    letter = models.ForeignKey(WeeklyLetter, null=True, blank=True, on_delete=models.CASCADE, related_name="notices")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     subject = redacted_char(max_length=300)
     body = redacted_text()  # as it is sent
@@ -183,7 +188,18 @@ class Notice(models.Model):
             models.UniqueConstraint(
                 fields=["alarm", "about", "to"], condition=Q(to__isnull=False), name="notice_once_by_channel"
             ),
-            models.CheckConstraint(condition=Q(alarm__isnull=False) | Q(about=About.TEST), name="notice_has_a_cause"),
+            models.UniqueConstraint(
+                fields=["letter", "channel"], condition=Q(to=None), name="letter_once_by_environment"
+            ),
+            models.UniqueConstraint(
+                fields=["letter", "to"], condition=Q(to__isnull=False), name="letter_once_by_channel"
+            ),
+            models.CheckConstraint(
+                condition=Q(alarm__isnull=False, letter=None)
+                | Q(about=About.LETTER, alarm=None, letter__isnull=False)
+                | Q(about=About.TEST, letter=None),
+                name="notice_has_one_cause",
+            ),
             models.CheckConstraint(
                 condition=(Q(state=NoticeState.SENT) & Q(sent_at__isnull=False))
                 | (~Q(state=NoticeState.SENT) & Q(sent_at=None)),

@@ -21,6 +21,7 @@ class QueueEntry(LabelledEnum):
     SLICE = "slice", "random slice"
     PERSON = "person", "put here by a person"
     EVIDENCE = "evidence", "new evidence after a person's grade"
+    OUTCOME = "outcome", "what became of the work contradicts the verdict"
 
 
 class Place(StrEnum):

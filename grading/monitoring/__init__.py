@@ -32,12 +32,14 @@ from grading.monitoring.watch import (
     watch,
     watch_at_night,
 )
+from grading.monitoring.worse import find_worse_results
 
-IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = (
+IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD, WORSE_RESULTS = (
     impossible_pair.id,
     judge_out.id,
     silent_failure.id,
     unheard_arm.id,
+    find_worse_results.id,
 )
 
 
@@ -66,6 +68,7 @@ __all__ = [
     "RULES",
     "SILENT_FAILURE",
     "UNHEARD",
+    "WORSE_RESULTS",
     "FlagRule",
     "Rule",
     "Severity",

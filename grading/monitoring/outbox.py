@@ -1,18 +1,18 @@
-"""Notices about alarms: queued as a row for each channel, in the transaction that opened or resolved the alarm."""
+"""Notices about alarms and weeks: queued as a row for each channel, in the transaction of their cause."""
 
 import datetime as dt
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
 
 from grading import clock
-from grading.models import Alarm, Notice
+from grading.models import Alarm, Notice, WeeklyLetter
 from grading.models.notices import About, Channel, ChannelState
-from grading.monitoring.notices.channels import Destination, destinations
+from grading.monitoring.notices.channels import Destination, destinations, letter_destinations
 from grading.monitoring.rule import MERGED_INTO, Rule, Severity
 from grading.plain import plain_text
 
@@ -51,6 +51,19 @@ def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
     return _queue(to, About.TEST, by=by, content=content)
 
 
+def written(letter: WeeklyLetter) -> None:
+    """Queue a weekly letter to the channels that get it. Call it in the transaction that wrote it."""
+    address = f"{link('admin:letter')}?week={letter.monday.isoformat()}"
+    content = {
+        "title": letter.subject,
+        "week": letter.monday.isoformat(),
+        "sentences": letter.sentences,
+        "link": address,
+    }
+    parts = (*letter.sentences, address)
+    _queue(letter_destinations(), About.LETTER, content=content, parts=parts, letter=letter)
+
+
 def link(page: str) -> str:
     """The external address of a page."""
     site = settings.SITE_URL.rstrip("/") or f"http://{settings.HOST}:{settings.PORT}"
@@ -77,13 +90,17 @@ def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _queue(to: Iterable[Destination], about: About, *, content: dict[str, Any], **columns: Any) -> list[Notice]:
+def _queue(
+    to: Iterable[Destination], about: About, *, content: dict[str, Any], parts: Sequence[str] = (), **columns: Any
+) -> list[Notice]:
+    """Queue a message to each destination. `parts` are its paragraphs; by default they are made of the content."""
     ended = " (no longer holds)" if about is About.RESOLVED else ""
     # One line: a session's name may have more.
     subject = (
         plain_text(f"[gradingsite] {content['title']}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
     )
-    parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
+    if not parts:
+        parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
     if about is About.RESOLVED:
         parts = (f"This no longer holds: {content['title']}.", f"It had said: {content['detail']}", content["link"])
     queued, now = [], clock.now()

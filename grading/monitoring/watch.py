@@ -12,7 +12,7 @@ from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
 
 # Each registers its rules.
-from grading.monitoring import arms, judges, log_formats, operation, rewards, sessions  # noqa: F401
+from grading.monitoring import arms, judges, log_formats, operation, rewards, sessions, worse  # noqa: F401
 from grading.monitoring.alarms import resolve, run_rules, update_alarms
 from grading.monitoring.flag_rule import FlagRule, recent_flags
 from grading.monitoring.flags import GRADED_BY_A_PERSON, inspect_flags, restore_flags

@@ -6,6 +6,7 @@ A page is found by keyset in each table and merged, so that the thousandth page 
 import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -27,15 +28,15 @@ from grading.models import (
     RubricActivation,
 )
 from grading.models.audit import AuditKind
-from grading.models.review import Answer
-from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON
+from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON, title_of
 from grading.review import acts
 from grading.review.acts import HistoryEntry, HistoryKind
 
 PAGE = 50
 CHUNK = 500
-# Events that every viewer may see.
+# Events that every viewer may see, but not from which address.
 EDITS = (AuditKind.CATEGORY, AuditKind.PROJECT)
+ANSWERS = {HistoryKind.ANSWER, HistoryKind.UNDO}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,159 +82,198 @@ class HistoryCursor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """Where acts of some kinds are kept: their rows, the columns of moment and username, and how to read one."""
+class ActTable:
+    """A table whose `rows` are acts. `at` and `by` name the columns of the moment and of the person's name, `what` and
+    `why` describe a row. Rows of several `kinds` have the column `kind`.
+    """
 
-    rows: Callable[[], QuerySet[Any]]
-    read: Callable[[Any], HistoryEntry]
+    kinds: tuple[HistoryKind, ...]
+    rows: QuerySet[Any]
     at: str
     by: str
-    kinds: tuple[HistoryKind, ...]
+    what: Callable[[Any], str]
+    why: Callable[[Any], str] = lambda _row: ""
     of_session: bool = False
+    is_access: bool = False
+
+    def read(self, row: Any) -> HistoryEntry:
+        return HistoryEntry(
+            at=getattr(row, self.at),
+            kind=self.kinds[0] if len(self.kinds) == 1 else HistoryKind(row.kind),
+            pk=row.pk,
+            who=attrgetter(self.by.replace("__", "."))(row) or "nobody",
+            what=self.what(row),
+            why=self.why(row),
+            session=row.session if self.of_session else None,
+            answer=row if isinstance(row, ReviewAnswer) else None,
+        )
+
+    def has(self, filters: HistoryFilters) -> bool:
+        """Whether any of its rows can pass the filters."""
+        of_a_session = bool(filters.arm) or filters.sessions is not None
+        return (
+            (filters.kind is None or filters.kind in self.kinds)
+            and (self.of_session or not of_a_session)
+            and (not filters.bulk or self.kinds[0] in ANSWERS)
+            and (filters.with_access or not self.is_access)
+        )
+
+    def filtered(self, filters: HistoryFilters) -> QuerySet[Any]:
+        """The rows that pass the filters."""
+        chosen = Q()
+        if filters.person:
+            chosen &= Q(**{self.by: filters.person})
+        if filters.arm:
+            chosen &= Q(session__category__name=filters.arm)
+        if filters.sessions is not None:
+            chosen &= Q(session__in=filters.sessions)
+        if filters.since:
+            chosen &= Q(**{f"{self.at}__gte": midnight(filters.since)})
+        if filters.until:
+            chosen &= Q(**{f"{self.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
+        if filters.kind and len(self.kinds) > 1:
+            chosen &= Q(kind=filters.kind)
+        if filters.bulk:
+            chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
+        return self.rows.filter(chosen)
 
 
-def _of_session(rows: QuerySet[Any], *people: str) -> QuerySet[Any]:
-    return rows.select_related("session__agent", "session__category", *people)
+def _of_session(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **texts: Any) -> ActTable:
+    """A table of acts on sessions, done by the person in the column `by`."""
+    related = rows.select_related("session__agent", "session__category", by)
+    return ActTable(kinds=(kind,), rows=related, at=at, by=f"{by}__username", of_session=True, **texts)
 
 
-def _answers() -> QuerySet[Any]:
-    beside = ("undoes", "undone_by__reviewer", "judge", "settlement")
-    return _of_session(ReviewAnswer.objects.all(), "reviewer", *beside).defer("settlement__steps", "judge__evidence")
+def _by_user(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **texts: Any) -> ActTable:
+    """A table of acts on something else, done by the person in the column `by`, or by nobody: then it is no act."""
+    acts_of_people = rows.filter(**{f"{by}__isnull": False}).select_related(by)
+    return ActTable(kinds=(kind,), rows=acts_of_people, at=at, by=f"{by}__username", **texts)
 
 
-def _taken_off() -> QuerySet[Any]:
-    with_an_answer = (GRADED_BY_A_PERSON, DISMISSED)
-    by_hand = Flag.objects.filter(cleared_by__isnull=False).exclude(cleared_why__in=with_an_answer)
-    return _of_session(by_hand, "cleared_by")
+def _answers(kind: HistoryKind, rows: QuerySet[Any]) -> ActTable:
+    beside = rows.select_related("undoes", "undone_by__reviewer", "judge", "settlement")
+    light = beside.defer("settlement__steps", "judge__evidence")
+    return _of_session(kind, light, "created_at", "reviewer", what=acts.describe, why=attrgetter("reason"))
 
 
-# The place in this list is part of a cursor: append to it.
-_TABLES = (
-    _Table(
-        rows=_answers,
-        read=acts.of_answer,
-        at="created_at",
-        by="reviewer__username",
-        kinds=(HistoryKind.ANSWER, HistoryKind.UNDO),
-        of_session=True,
+RUNS = JudgeRun.objects.defer("sessions")
+# An act's place in this list is part of a cursor: append to it.
+TABLES = (
+    _answers(HistoryKind.ANSWER, ReviewAnswer.objects.filter(undoes=None)),
+    _answers(HistoryKind.UNDO, ReviewAnswer.objects.filter(undoes__isnull=False)),
+    _of_session(HistoryKind.REVEAL, Reveal.objects.all(), "created_at", "reviewer", what=acts.describe_reveal),
+    _of_session(
+        HistoryKind.COMMENT,
+        Comment.objects.all(),
+        "created_at",
+        "author",
+        what=lambda _row: "commented",
+        why=attrgetter("text"),
     ),
-    _Table(
-        rows=lambda: _of_session(Reveal.objects.all(), "reviewer"),
-        read=acts.of_reveal,
-        at="created_at",
-        by="reviewer__username",
-        kinds=(HistoryKind.REVEAL,),
-        of_session=True,
+    _of_session(
+        HistoryKind.FLAG,
+        Flag.objects.filter(raised_by__isnull=False),
+        "raised_at",
+        "raised_by",
+        what=lambda _row: "flagged it",
+        why=attrgetter("detail"),
     ),
-    _Table(
-        rows=lambda: _of_session(Comment.objects.all(), "author"),
-        read=acts.of_comment,
-        at="created_at",
-        by="author__username",
-        kinds=(HistoryKind.COMMENT,),
-        of_session=True,
+    _of_session(
+        HistoryKind.FLAG,
+        Flag.objects.filter(cleared_by__isnull=False).exclude(cleared_why__in=(GRADED_BY_A_PERSON, DISMISSED)),
+        "cleared_at",
+        "cleared_by",
+        what=acts.describe_unflag,
+        why=attrgetter("cleared_why"),
     ),
-    _Table(
-        rows=lambda: _of_session(Flag.objects.filter(raised_by__isnull=False), "raised_by"),
-        read=acts.of_flag,
-        at="raised_at",
-        by="raised_by__username",
-        kinds=(HistoryKind.FLAG,),
-        of_session=True,
+    _by_user(
+        HistoryKind.ALARM,
+        Alarm.objects.all(),
+        "acknowledged_at",
+        "acknowledged_by",
+        what=lambda row: f"acknowledged the alarm “{title_of(row.rule)}”",
+        why=attrgetter("detail"),
     ),
-    _Table(
-        rows=_taken_off,
-        read=acts.of_unflag,
-        at="cleared_at",
-        by="cleared_by__username",
-        kinds=(HistoryKind.FLAG,),
-        of_session=True,
+    _by_user(
+        HistoryKind.RUBRIC,
+        RubricActivation.objects.select_related("rubric"),
+        "at",
+        "by",
+        what=lambda row: f"put rubric {row.rubric} in force",
     ),
-    _Table(
-        rows=lambda: Alarm.objects.filter(acknowledged_at__isnull=False).select_related("acknowledged_by"),
-        read=acts.of_alarm,
-        at="acknowledged_at",
-        by="acknowledged_by__username",
-        kinds=(HistoryKind.ALARM,),
+    _by_user(HistoryKind.RUN, RUNS, "created_at", "by", what=acts.describe_run, why=attrgetter("why")),
+    _by_user(
+        HistoryKind.RUN,
+        RUNS,
+        "cancelled_at",
+        "cancelled_by",
+        what=lambda _row: "cancelled judging again",
+        why=attrgetter("why"),
     ),
-    _Table(
-        rows=lambda: RubricActivation.objects.filter(by__isnull=False).select_related("rubric", "by"),
-        read=acts.of_activation,
-        at="at",
-        by="by__username",
-        kinds=(HistoryKind.RUBRIC,),
+    _by_user(
+        HistoryKind.QUOTA,
+        JudgePolicy.objects.all(),
+        "created_at",
+        "by",
+        what=lambda _row: "set the judge’s policy",
+        why=acts.describe_policy,
     ),
-    _Table(
-        rows=lambda: JudgeRun.objects.filter(by__isnull=False).defer("sessions").select_related("by"),
-        read=acts.of_run,
-        at="created_at",
-        by="by__username",
-        kinds=(HistoryKind.RUN,),
+    _by_user(
+        HistoryKind.QUOTA,
+        QuotaTransition.objects.all(),
+        "at",
+        "by",
+        what=lambda row: f"set the judge to {row.state}",
+        why=attrgetter("detail"),
     ),
-    _Table(
-        rows=lambda: (
-            JudgeRun.objects.filter(cancelled_by__isnull=False).defer("sessions").select_related("cancelled_by")
-        ),
-        read=acts.of_cancel,
-        at="cancelled_at",
-        by="cancelled_by__username",
-        kinds=(HistoryKind.RUN,),
+    _by_user(
+        HistoryKind.SETTING,
+        LogEntry.objects.select_related("content_type"),
+        "action_time",
+        "user",
+        what=acts.describe_setting,
+        why=LogEntry.get_change_message,
     ),
-    _Table(
-        rows=lambda: JudgePolicy.objects.filter(by__isnull=False).select_related("by"),
-        read=acts.of_policy,
-        at="created_at",
-        by="by__username",
-        kinds=(HistoryKind.QUOTA,),
+    _by_user(
+        HistoryKind.CATEGORY,
+        CategoryChange.objects.all(),
+        "created_at",
+        "by",
+        what=attrgetter("summary"),
+        why=attrgetter("reason"),
     ),
-    _Table(
-        rows=lambda: QuotaTransition.objects.filter(by__isnull=False).select_related("by"),
-        read=acts.of_transition,
-        at="at",
-        by="by__username",
-        kinds=(HistoryKind.QUOTA,),
+    _by_user(
+        HistoryKind.CATEGORY,
+        CategoryChange.objects.all(),
+        "undone_at",
+        "undone_by",
+        what=lambda row: f"undid “{row.summary}”",
+        why=attrgetter("undone_why"),
     ),
-    _Table(
-        rows=lambda: LogEntry.objects.select_related("user", "content_type"),
-        read=acts.of_setting,
-        at="action_time",
-        by="user__username",
-        kinds=(HistoryKind.SETTING,),
-    ),
-    _Table(
-        rows=lambda: CalibrationVersion.objects.filter(accepted=True, version__gt=1).select_related("bandit"),
-        read=acts.of_calibration,
+    ActTable(
+        kinds=(HistoryKind.CALIBRATION,),
+        rows=CalibrationVersion.objects.filter(accepted=True, version__gt=1).select_related("bandit"),
         at="created_at",
         by="by",
-        kinds=(HistoryKind.CALIBRATION,),
+        what=acts.describe_calibration,
+        why=lambda row: f"version {row.version}" + (f": {row.note}" if row.note else ""),
     ),
-    _Table(
-        rows=lambda: AuditEvent.objects.exclude(kind__in=EDITS),
-        read=acts.of_event,
+    ActTable(
+        kinds=tuple(HistoryKind(kind.value) for kind in AuditKind if kind not in EDITS),
+        rows=AuditEvent.objects.exclude(kind__in=EDITS),
         at="at",
         by="who",
-        kinds=tuple(HistoryKind(kind) for kind in AuditKind if kind not in EDITS),
+        what=attrgetter("what"),
+        why=acts.event_details,
+        is_access=True,
     ),
-    _Table(
-        rows=lambda: CategoryChange.objects.select_related("by"),
-        read=acts.of_category_change,
-        at="created_at",
-        by="by__username",
-        kinds=(HistoryKind.CATEGORY,),
-    ),
-    _Table(
-        rows=lambda: CategoryChange.objects.filter(undone_at__isnull=False).select_related("undone_by"),
-        read=acts.of_category_undone,
-        at="undone_at",
-        by="undone_by__username",
-        kinds=(HistoryKind.CATEGORY,),
-    ),
-    _Table(
-        rows=lambda: AuditEvent.objects.filter(kind__in=EDITS),
-        read=acts.of_edit,
+    ActTable(
+        kinds=tuple(HistoryKind(kind.value) for kind in EDITS),
+        rows=AuditEvent.objects.filter(kind__in=EDITS),
         at="at",
         by="who",
-        kinds=tuple(HistoryKind(kind) for kind in EDITS),
+        what=attrgetter("what"),
+        why=attrgetter("detail"),
     ),
 )
 
@@ -249,16 +289,10 @@ class HistoryPage:
 def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE) -> HistoryPage:
     """The newest `size` acts that are older than `before`. A constant number of queries."""
     dated_acts: list[tuple[HistoryCursor, HistoryEntry]] = []
-    of_a_session = filters.arm or filters.sessions is not None
-    for index, table in enumerate(_TABLES):
-        if (
-            (filters.kind and filters.kind not in table.kinds)
-            or (of_a_session and not table.of_session)
-            or (filters.bulk and table.read is not acts.of_answer)
-            or (table.read is acts.of_event and not filters.with_access)
-        ):
+    for index, table in enumerate(TABLES):
+        if not table.has(filters):
             continue
-        rows = table.rows().filter(_condition(table, filters))
+        rows = table.filtered(filters)
         if before is not None:
             # Of acts at the same moment, those of later tables come first, and of one table those of later rows.
             older = Q(**{f"{table.at}__lt": before.at})
@@ -284,24 +318,3 @@ def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:
         if part.older is None:
             return
         before = part.older
-
-
-def _condition(table: _Table, filters: HistoryFilters) -> Q:
-    chosen = Q()
-    if filters.person:
-        chosen &= Q(**{table.by: filters.person})
-    if filters.arm:
-        chosen &= Q(session__category__name=filters.arm)
-    if filters.sessions is not None:
-        chosen &= Q(session__in=filters.sessions)
-    if filters.since:
-        chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
-    if filters.until:
-        chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
-    if filters.kind and table.read in {acts.of_event, acts.of_edit}:
-        chosen &= Q(kind=filters.kind)
-    elif filters.kind and len(table.kinds) > 1:
-        chosen &= Q(answer=Answer.UNDO) if filters.kind is HistoryKind.UNDO else ~Q(answer=Answer.UNDO)
-    if filters.bulk:
-        chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
-    return chosen

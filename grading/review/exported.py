@@ -33,7 +33,7 @@ FACTS = (
 )  # fmt: skip
 SESSION = (
     "ended_at", "agent", "session", "title", "arm", "harness", "model", "outcome", "is_sample", "seconds", "cost_usd",
-    "reward", "source", "final", "weight", "reason", "flagged", "stale", "project", "task", *FACTS, "tokens",
+    "reward", "source", "final", "weight", "reason", "flagged", "stale", "landed", "project", "task", *FACTS, "tokens",
     *TOKEN_COLUMNS, "cost_micro", "cost_unknown", "has_subscription", "reported_cost_usd",
 )  # fmt: skip
 
@@ -61,6 +61,7 @@ def of_session(session: Session) -> dict[str, Any]:
         "reason": session.reward_reason or None,
         "flagged": session.open_flags > 0,
         "stale": vars(session)["is_stale"],
+        "landed": landing.state if (landing := getattr(session, "landing", None)) else None,
         "project": session.project.name if session.project else None,
         "task": session.task or None,
         **{name: None if value == "" else value for name, value in facts.items()},

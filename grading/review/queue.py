@@ -33,7 +33,9 @@ __all__ = [
     "close",
     "count",
     "dismiss",
+    "enter",
     "in_order",
+    "leave",
     "next_for",
     "prioritise",
     "recheck",
@@ -104,8 +106,18 @@ def add(session: Session, by: User, why: str) -> ReviewItem:
     """Put a session into the queue, whether it was there or not."""
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-        item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
-        return _enter(session, item, QueueEntry.PERSON, by_a_person(by, why))
+        return enter(session, QueueEntry.PERSON, by_a_person(by, why))
+
+
+def enter(session: Session, entry: QueueEntry, why: str) -> ReviewItem:
+    """Put a session, which the caller has locked, into the queue for this reason."""
+    item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
+    return _enter(session, item, entry, why)
+
+
+def leave(item: ReviewItem, state: ItemState) -> None:
+    """Take an open item off the queue without an answer."""
+    ReviewItem.objects.open().filter(pk=item.pk).update(**_turned(state))
 
 
 def by_a_person(by: User | None, why: str) -> str:

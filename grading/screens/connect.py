@@ -6,14 +6,15 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.access.recording import record
-from grading.agent.submit_session import HOOKED
+from grading.agent.submit_session import HOOKED, PLUGGED
 from grading.agent.views import hook_checksum, site_address
 from grading.intake import token_quota
-from grading.models import Agent, ApiToken, LogImport
+from grading.models import Agent, ApiToken, LogImport, Session
 from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
 from grading.screens.http import StaffRequest, staff_view
@@ -34,6 +35,11 @@ HOLDERS = (
         "It reports on its own work, so its rewards count less.",
     ),
     (TokenScope.READ, "A dashboard or script", "It can read, and submit nothing."),
+    (
+        TokenScope.OUTCOMES,
+        "CI",
+        "It reports whether work passed or was merged, and can neither read nor submit sessions.",
+    ),
 )
 
 
@@ -62,23 +68,24 @@ class TokenForm(forms.Form):
 
 @staff_view("grading.add_apitoken")
 def show(request: StaffRequest) -> TemplateResponse:
-    form, issued, agent = ConnectForm(), "", None
+    form, issued, token = ConnectForm(initial={"agent": request.GET.get("agent", "")}), "", None
     if request.method == "POST" and "token" in request.POST:
-        agent, issued = _change(request)
+        token, issued = _change(request)
     elif request.method == "POST":
         form = ConnectForm(request.POST)
         if form.is_valid():
             data = form.cleaned_data
             agent, _created = Agent.objects.get_or_create(name=data["agent"])
-            row, issued = ApiToken.objects.issue(agent, scope=data["scope"], note=data["note"], created_by=request.user)
-            record(AuditKind.TOKEN, f"made the token {row}", detail=f"held by {data['scope'].words}")
+            options = {"scope": data["scope"], "note": data["note"], "created_by": request.user}
+            token, issued = ApiToken.objects.issue(agent, **options)
+            record(AuditKind.TOKEN, f"made the token {token}", detail=f"held by {data['scope'].words}")
     now = timezone.now()
     working = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).select_related("agent", "created_by")
     used = token_quota.used_today(now)
     context = {
         "title": "Connect an agent",
         "form": form,
-        "agent": agent,
+        "token": token,
         "issued": issued,
         "holders": HOLDERS,
         "chosen": form["scope"].value() or TokenScope.HOOK.value,
@@ -94,14 +101,23 @@ def show(request: StaffRequest) -> TemplateResponse:
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "imported": LogImport.objects.select_related("agent").first(),
         "address": site_address(request),
-        "harnesses": [(name, TITLES.get(name, name)) for name in HOOKED],
+        "harnesses": [(name, TITLES.get(name, name), name in PLUGGED) for name in HOOKED],
         "checksum": hook_checksum(request),
     }
     return TemplateResponse(request, "connect/connect.html", context)
 
 
-def _change(request: StaffRequest) -> tuple[Agent | None, str]:
-    """Rotate, narrow or revoke the token that the form names. The agent and the secret, where there is a new one."""
+@staff_view("grading.add_apitoken")
+def arrival(request: StaffRequest, pk: int) -> TemplateResponse:
+    """What a token has brought so far: a part of the page, which asks for it until the first session is there."""
+    token = get_object_or_404(ApiToken.objects.select_related("agent"), pk=pk)
+    sent = Session.objects.filter(agent=token.agent, received_at__gte=token.created_at, submissions__token=token)
+    context = {"token": token, "session": sent.select_related("harness").order_by("received_at").first()}
+    return TemplateResponse(request, "connect/_arrival.html", context)
+
+
+def _change(request: StaffRequest) -> tuple[ApiToken | None, str]:
+    """Rotate, narrow or revoke the token that the form names. Returns the new token and its secret, if it rotates."""
     form = TokenForm(request.POST)
     if "token" in form.errors:
         raise Http404("This token does not exist, or is revoked.")
@@ -112,7 +128,7 @@ def _change(request: StaffRequest) -> tuple[Agent | None, str]:
     if act == "rotate":
         row, secret = token.rotate(request.user)
         record(AuditKind.TOKEN, f"rotated the token {token}", detail=f"the new one is {row}")
-        return token.agent, secret
+        return row, secret
     if act == "revoke":
         token.revoke()
         record(AuditKind.TOKEN, f"revoked the token {token}")

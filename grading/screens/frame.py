@@ -30,6 +30,7 @@ NAV = (
     ("Review", "admin:review", ("/review/", "/history/")),
     ("Sessions", "admin:sessions", ("/sessions/",)),
     ("Bandits", "admin:bandits", ("/bandits/",)),
+    ("Insight", "admin:insight", ("/insight/",)),
     ("Costs", "admin:spending", ("/costs/",)),
     ("Quota", "admin:quota", ("/quota/", "/rubrics/", "/runs/", "/calibration/")),
     ("Alarms", "admin:alarms", ("/alarms/",)),
@@ -161,7 +162,11 @@ class PageFrame:
 
     @cached_property
     def nav(self) -> list[dict[str, Any]]:
-        return navigation(self.request.path, self.site.counts)
+        entries = navigation(self.request.path, self.site.counts)
+        if settings.TRIAL:
+            here = reverse("admin:trial")
+            entries.insert(0, {"title": "What ran", "url": here, "current": self.request.path == here, "count": 0})
+        return entries
 
     @cached_property
     def calibration(self) -> CalibrationStatus | None:
@@ -180,7 +185,9 @@ class PageFrame:
 
     @cached_property
     def banner(self) -> Banner | None:
-        return None if self.request.path == reverse("admin:quota") else banner(self.site.quota)
+        if settings.TRIAL or self.request.path == reverse("admin:quota"):  # a trial judges nothing, whatever is set
+            return None
+        return banner(self.site.quota)
 
     @cached_property
     def judge_alarm(self) -> Alarm | None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from django.conf import settings
 from django.template.response import TemplateResponse
 from django.utils.text import slugify
 
 from grading.screens.http import StaffRequest, staff_view
+from gradingsite.state import RESOURCES
 
 ROW = re.compile(r"^\| (?P<word>[^|]+?) \| (?P<meaning>[^|]+?) \|$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
@@ -30,7 +30,7 @@ class Term:
 @cache
 def terms() -> tuple[Term, ...]:
     """Every term of docs/words.md, in alphabetical order."""
-    text = (settings.BASE_DIR / "docs" / "words.md").read_text(encoding="utf-8")
+    text = (RESOURCES / "docs" / "words.md").read_text(encoding="utf-8")
     rows = [Term(word=row["word"], meaning=LINK.sub(r"\1", row["meaning"])) for row in ROW.finditer(text)]
     return tuple(row for row in rows if row.word not in {"word", "---"})
 

@@ -20,6 +20,8 @@ from grading.screens.desk import actions as desk
 from grading.screens.history import undo
 from grading.screens.history import view as audit
 from grading.screens.imports import view as imports
+from grading.screens.insight import letter
+from grading.screens.insight import view as insight
 from grading.screens.judge_key import view as judge_key
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import channels
@@ -29,6 +31,7 @@ from grading.screens.progress import view as progress
 from grading.screens.projects import view as projects
 from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
+from grading.screens.repositories import view as repositories
 from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
 from grading.screens.session import late_words, raw
@@ -39,6 +42,7 @@ from grading.screens.signin import inviting
 from grading.screens.spending import prices
 from grading.screens.spending import view as spending
 from grading.screens.story import view as story
+from grading.screens.trial import view as first_page
 
 app_name = "admin"
 urlpatterns = [
@@ -67,6 +71,10 @@ urlpatterns = [
     path("bandits/model/unnamed/", model_names.show, name="models"),
     path("bandits/<slug:name>/policy/", policy.show, name="policy"),
     path("bandits/<slug:name>/calibration/", calibration_card.change, name="bandit_calibration"),
+    path("insight/", insight.show, name="insight"),
+    path("insight.csv", insight.export, name="insight_csv"),
+    path("insight/bridge/", insight.bridge, name="insight_bridge"),
+    path("insight/letter/", letter.show, name="letter"),
     path("costs/", spending.show, name="spending"),
     path("costs/prices/", prices.show, name="prices"),
     path("quota/", quota.show, name="quota"),
@@ -112,6 +120,9 @@ urlpatterns = [
     path("views/", saved_views.save, name="views"),
     path("views/<int:pk>/", saved_views.change, name="view"),
     path("connect/", connect.show, name="connect"),
+    path("connect/<int:pk>/arrival/", connect.arrival, name="arrival"),
+    path("try/", first_page.show, name="trial"),
+    path("try/keep/", first_page.keep, name="trial_keep"),
     path("imports/", imports.show, name="imports"),
     path("imports/<int:pk>/", imports.detail, name="import"),
     path("samples/", sample_data.show, name="samples"),
@@ -122,6 +133,7 @@ urlpatterns = [
     path("settings/", settings_page.show, name="settings"),
     path("calibration/", calibration.show, name="calibration"),
     path("settings/projects/", projects.show, name="projects"),
+    path("settings/repositories/", repositories.show, name="repositories"),
     path("settings/invite/", inviting.invite, name="invite"),
     path("settings/judge/", judge_key.show, name="judge_key"),
     path("settings/about/", about.show, name="about"),

@@ -2,7 +2,8 @@
 
 In the bad week a package mirror is down, so that code and infra work goes badly, and for a night the judge's quota is
 gone: what came in that day gets its verdicts on the next. One of that day's sessions worked in a worktree, whose log is
-a stub. Nothing in it is drawn: it is the same on every site.
+a stub. A new version of the harness arrives with the bad week, so that Insight has something to tell apart. Nothing in
+it is drawn: it is the same on every site.
 """
 
 import datetime as dt
@@ -22,10 +23,11 @@ from grading.judging.allowance import budget, quota
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.simulator import Mode, Simulator
-from grading.story.logs import MODEL, Command, log
+from grading.story.logs import MODEL, VERSION, Command, log
 
 AGENT = "autopilot"
 DAYS, A_DAY, BAD_DAYS = 14, 5, 7
+VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5
 # What a category's work is usually worth, and what was done for it.
@@ -58,6 +60,7 @@ class Past:
     verdict: float
     is_hampered: bool
     is_stub: bool
+    version: str
     pull_request: int | None
 
     @property
@@ -79,7 +82,7 @@ class Past:
         last = "The mirror is down; nothing could be installed." if self.is_hampered else "Done, and the tests pass."
         if self.is_stub:
             commands = []
-        return log(self.name, self.started_at, self.title, commands, last)
+        return log(self.name, self.started_at, self.title, commands, last, version=self.version)
 
 
 def plan(today: dt.datetime) -> Iterator[Past]:
@@ -100,6 +103,7 @@ def plan(today: dt.datetime) -> Iterator[Past]:
             verdict=round(usual + WAVE[number % len(WAVE)] - less, 2),
             is_hampered=bool(less),
             is_stub=days_ago == OUTAGE and category == "cross-repo",
+            version=VERSION if days_ago <= BAD_DAYS else VERSION_BEFORE,
             pull_request=500 + number if category == "cross-repo" else None,
         )
 

@@ -6,11 +6,20 @@ from collections.abc import Iterable
 from typing import Any
 
 MODEL = "claude-sonnet-4-5"
+VERSION = "2.1.14"
 # A command, what it printed, and whether it failed.
 Command = tuple[str, str, bool]
 
 
-def log(session_id: str, started_at: dt.datetime, task: str, commands: Iterable[Command], last_words: str) -> bytes:
+def log(
+    session_id: str,
+    started_at: dt.datetime,
+    task: str,
+    commands: Iterable[Command],
+    last_words: str,
+    *,
+    version: str = VERSION,
+) -> bytes:
     """A session's whole log, a minute for each of its lines; nothing in it but what is said here is by chance."""
     lines: list[dict[str, Any]] = []
 
@@ -33,7 +42,7 @@ def log(session_id: str, started_at: dt.datetime, task: str, commands: Iterable[
                 "timestamp": at.isoformat(),
                 "sessionId": session_id,
                 "cwd": "/srv/work",
-                "version": "2.1.14",
+                "version": version,
                 "isSidechain": False,
                 "message": message,
             }

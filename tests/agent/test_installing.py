@@ -273,3 +273,113 @@ def test_gptme_calls_it_by_its_environment(connected):
     environment = {"GPTME_HOOK_EVENT": "session.end", "GPTME_LOGDIR": str(folder), "GPTME_WORKSPACE": str(folder)}
     subprocess.run(script["command"], shell=True, env={**connected.environment, **environment}, check=True)  # noqa: S602
     arrived(connected, folder.name, "gptme")
+
+
+# --- the plugin
+
+PROGRAM = {"claude-code": "claude", "codex": "codex"}
+MANIFEST = {"claude-code": ".claude-plugin", "codex": ".codex-plugin"}
+LISTING = {"claude-code": ".claude-plugin/marketplace.json", "codex": ".agents/plugins/marketplace.json"}
+ENABLED = {"claude-code": ".claude/settings.json", "codex": ".codex/config.toml"}
+
+
+def put_harness(person, harness: str, *, refuses: bool = False) -> dict[str, str]:
+    """A harness's program, which notes what it is called with, and enables and disables plugins in its settings.
+
+    Returns the environment in which it is found.
+    """
+    folder = person.home / "bin"
+    folder.mkdir(exist_ok=True)
+    enabled = person.home / ENABLED[harness]
+    program = folder / PROGRAM[harness]
+    entry = (
+        '{"enabledPlugins": {"gradingsite@gradingsite": true}}'
+        if harness == "claude-code"
+        else ('[plugins."gradingsite@gradingsite"]\nenabled = true')
+    )
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {person.home}/calls\n'
+        f'case "$1 $2" in\n  "plugin add"|"plugin install") {"echo no such command; exit 2" if refuses else ""}\n'
+        f"    mkdir -p {enabled.parent}; printf '%s\\n' '{entry}' > {enabled};;\n"
+        f'  "plugin remove"|"plugin uninstall") rm -f {enabled};;\n'
+        "esac\n"
+    )
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def calls_of(person) -> list[str]:
+    calls = person.home / "calls"
+    return [line for line in calls.read_text().splitlines() if line.startswith("plugin")] if calls.exists() else []
+
+
+@pytest.mark.parametrize("harness", PROGRAM)
+def test_a_plugin_has_hook_and_skill_and_is_installed_by_the_harness(person, harness):
+    environment = put_harness(person, harness)
+    done = person.do("--plugin", harness, "--yes", **environment)
+    root = person.home / ".gradingsite" / "plugins" / harness
+    install = {"claude-code": "install", "codex": "add"}[harness]
+    assert calls_of(person) == [f"plugin marketplace add {root}", f"plugin {install} gradingsite@gradingsite"], (
+        done.stdout
+    )
+    listing = json.loads((root / LISTING[harness]).read_text())
+    (plugin,) = listing["plugins"]
+    source = plugin["source"] if isinstance(plugin["source"], str) else plugin["source"]["path"]
+    folder = root / source
+    assert json.loads((folder / MANIFEST[harness] / "plugin.json").read_text())["name"] == "gradingsite"
+    event = {"claude-code": "SessionEnd", "codex": "Stop"}[harness]
+    hooks = json.loads((folder / "hooks" / "hooks.json").read_text())["hooks"]
+    assert ".gradingsite/submit_session.py" in hooks[event][0]["hooks"][0]["command"]
+    skill = (folder / "skills" / "gradingsite" / "SKILL.md").read_text()
+    assert skill.startswith("---\nname: gradingsite\n")
+    assert "--check" in skill
+    assert f"ok  hook: {harness}, as the plugin gradingsite" in done.stdout.replace("gradingsite: ok", "ok")
+    assert ("type /hooks" in done.stdout) == (harness == "codex")
+    again = person.do("--plugin", harness, "--yes", **environment)
+    assert "nothing to do" in again.stdout
+    assert len(calls_of(person)) == 2
+
+
+@pytest.mark.parametrize("harness", PROGRAM)
+def test_a_plugin_replaces_the_hook_in_the_settings(person, harness):
+    """Otherwise each session would be sent twice."""
+    person.do("--install", harness, "--yes")
+    assert ".gradingsite/submit_session.py" in person.settings(harness).read_text()
+    person.do("--plugin", harness, "--yes", **put_harness(person, harness))
+    settings = person.settings(harness)
+    assert not settings.exists() or ".gradingsite/submit_session.py" not in settings.read_text()
+
+
+@pytest.mark.parametrize("harness", PROGRAM)
+def test_uninstalling_removes_the_plugin(person, harness):
+    environment = put_harness(person, harness)
+    person.do("--plugin", harness, "--yes", **environment)
+    assert person.do("--uninstall", harness, "--yes", **environment).returncode == 0
+    remove = {"claude-code": "uninstall", "codex": "remove"}[harness]
+    assert calls_of(person)[2:] == [f"plugin {remove} gradingsite@gradingsite", "plugin marketplace remove gradingsite"]
+    assert not (person.home / ".gradingsite" / "plugins" / harness).exists()
+
+
+def test_a_harness_that_takes_no_plugin_keeps_its_hook(person):
+    person.do("--install", "codex", "--yes")
+    done = person.do("--plugin", "codex", "--yes", **put_harness(person, "codex", refuses=True))
+    assert done.returncode == 1
+    assert "no such command" in done.stdout
+    assert "--install codex puts the hook into its settings instead" in done.stdout
+    assert ".gradingsite/submit_session.py" in person.settings("codex").read_text()
+
+
+def test_without_the_harness_there_is_no_plugin(person):
+    done = person.do("--plugin", "claude-code", "--yes", PATH="/usr/bin:/bin")
+    assert done.returncode == 1
+    assert "claude is not on the PATH" in done.stdout
+    assert not (person.home / ".gradingsite").exists()
+    assert person.do("--plugin", "gptme").returncode == 2
+
+
+def test_a_plugin_is_not_made_without_a_yes(person):
+    done = person.do("--plugin", "claude-code", **put_harness(person, "claude-code"))
+    assert done.returncode == 1
+    assert "would run" in done.stdout
+    assert calls_of(person) == []
+    assert not (person.home / ".gradingsite").exists()

@@ -376,7 +376,7 @@ def test_erasing_a_session_erases_its_index(site, folder):
     )
 
 
-def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder):
+def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder, db):
     row = said("secret")
     with store.open(row) as _held:
         reads = store.open

@@ -110,9 +110,8 @@ def test_three_hosts_make_one_site(tmp_path, redis_url):
         running = [start(role, tmp_path / f"{role}-host", **shared) for role in ROLES]
         try:
             address = f"http://127.0.0.1:{port}"
-            wait_for(
-                lambda: {f"{role}-host" for role in ROLES} <= {*re.findall(r'host="(.*?)"', read(f"{address}/metrics"))}
-            )
+            hosts = {f"{role}-host" for role in ROLES}
+            wait_for(lambda: hosts <= {*re.findall(r'host="(.*?)"', read(f"{address}/metrics"))}, seconds=300)
             refused = start("worker", tmp_path / "stranger", **{**shared, "SECRET_KEY": "t" * 50})
             assert refused.wait(60) == 1
             assert "another SECRET_KEY than" in (tmp_path / "stranger" / "log").read_text()

@@ -43,7 +43,7 @@ def test_i83_the_work_that_ran_is_credited_and_both_are_kept():
 
 def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so(site, client):
     """I84, exploration wins without updates: told. In the answer itself, and on the bandit's page as decisions that
-    came to no session in a day.
+    led to no session within a day.
     """
     for number in range(11):
         decide(number, supply={"code": 1})
@@ -53,7 +53,7 @@ def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so(site, c
     client.force_login(site.person("vera", "viewer"))
     with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
         page = flat(client.get("/bandits/category/"))
-    assert "Of the last 12, 12 came to no session in a day (no agent 12 of 12)." in page
+    assert "Of the last 12 decisions, 12 led to no session within a day (no agent 12 of 12)." in page
 
 
 def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_draw():

@@ -534,7 +534,7 @@ def test_decisions_that_came_to_nothing_are_counted_by_agent(reviewer):
         select(bandit="category", decision_id=f"e-{number}", agent="eve", supply=None, now=NOON - 2 * DAY)
     select(bandit="category", decision_id="e-9", agent="eve", supply=None, now=NOON)
     page = read(reviewer)
-    assert "Of the last 4, 3 came to no session in a day (eve 3 of 4)." in page
+    assert "Of the last 4 decisions, 3 led to no session within a day (eve 3 of 4)." in page
     assert page.count("not used") == 3
 
 

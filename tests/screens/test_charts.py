@@ -216,3 +216,105 @@ def test_a_causal_difference_is_filled_and_an_observational_one_hollow():
 def test_without_a_difference_there_is_the_axis_alone():
     assert "<circle" not in charts.difference(None, 0.2)
     assert 'aria-label="cannot tell"' in charts.difference(None, 0.2)
+
+
+# --- trends and their parts
+
+
+def dot(value: float | None, half: float | None = None, *, ago: int = 0, provisional: int = 0, url: str = "/s"):
+    """A point of one day."""
+    low, high = (None, None) if value is None or half is None else (value - half, value + half)
+    day = DAY - dt.timedelta(days=ago)
+    return charts.TrendDot(
+        first=day, last=day, value=value, low=low, high=high, provisional=provisional, label=f"{value}", url=url
+    )
+
+
+def trend(*dots, markers=(), strip=True, size=charts.WIDE) -> str:
+    known = [each for one in dots for each in (one.value, one.low, one.high) if each is not None]
+    return charts.trend(
+        dots,
+        markers,
+        charts.scale_of(known, least=0.08, most=1.0),
+        "Reward",
+        size=size,
+        write_level=str,
+        write_value=str,
+        strip=strip,
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "levels"),
+    [
+        ([0.599, 0.619], 0.08, (0.55, 0.6, 0.65)),
+        ([0.5, 0.5], 0.08, (0.45, 0.5, 0.55)),
+        ([0.98, 1.0], 0.08, (0.94, 0.96, 0.98, 1.0)),
+        ([], 0.08, (0.0, 0.02, 0.04)),
+        ([0.0, 0.0], 0.0, (0.0, 0.0001)),
+        ([120_000.0, 910_000.0], 0.0, (0.0, 500_000.0, 1_000_000.0)),
+    ],
+)
+def test_a_scale_has_round_levels_around_its_values(values, least, levels):
+    scale = charts.scale_of(values, least=least, most=1.0 if max(values, default=0) <= 1 else float("inf"))
+    assert scale.levels[0] <= min(values, default=0)
+    assert scale.levels[-1] >= max(values, default=0)
+    assert scale.levels == levels
+
+
+def test_each_point_of_a_trend_is_a_link_and_an_unknown_one_is_a_gap():
+    svg = trend(dot(0.4, 0.1, ago=3), dot(0.5, 0.1, ago=2), dot(None, ago=1), dot(0.6, 0.1))
+    root = parsed(svg)
+    assert root.get("role") == "group"
+    assert [link.get("href") for link in root.iter("a")] == ["/s"] * 3
+    # The two days before the gap have a line; the one after it has its interval alone.
+    assert (len([*root.iter("polygon")]), svg.count('class="queue-line"')) == (2, 1)
+
+
+def test_provisional_sessions_have_a_strip_of_their_own():
+    assert trend(dot(0.4, provisional=3)).count("url(#hatch-line)") == 1
+    assert "url(#hatch-line)" not in trend(dot(0.4, provisional=3), strip=False)
+
+
+def test_marks_have_labels_that_cover_none_another():
+    moments = [dt.datetime(2026, 3, 31, hour, tzinfo=dt.UTC) for hour in (1, 2, 3, 4, 5)]
+    markers = [
+        charts.TrendMarker(at=at, label=f"version {letter}, a long label", letter=letter, is_outage=letter == "C")
+        for letter, at in zip("ABCDE", moments, strict=True)
+    ]
+    root = parsed(trend(*(dot(0.5, ago=ago) for ago in (9, 1, 0)), markers=markers))
+    heights = [text.get("y") for text in root.iter("text") if text.get("class") == "name"]
+    # Three rows: the two labels that fit nowhere are left out, but their marks are drawn.
+    assert (len(heights), len(set(heights)), len([*root.iter("g")])) == (3, 3, 5)
+    narrow = parsed(trend(*(dot(0.5, ago=ago) for ago in (9, 1, 0)), markers=markers, size=charts.PHONE))
+    assert {text.text for text in narrow.iter("text") if text.get("class") == "name"} <= set("ABCDE")
+
+
+def steps(*parts: tuple[float | None, bool]) -> str:
+    return charts.waterfall(
+        0.5,
+        0.52,
+        [charts.ChangeStep(name="part", value=value, label=str(value), is_sure=sure) for value, sure in parts],
+        charts.scale_of([0.45, 0.6], least=0.08),
+        size=charts.STEPS_WIDE,
+        write_level=str,
+        write_value=str,
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "rises", "falls", "hatched"),
+    [((0.02, True), 1, 0, 0), ((-0.02, True), 0, 1, 0), ((0.02, False), 0, 1, 1), ((None, False), 0, 0, 0)],
+)
+def test_rises_are_filled_falls_outlined_and_what_cannot_be_told_apart_hatched(part, rises, falls, hatched):
+    svg = steps(part)
+    parsed(svg)
+    assert [svg.count(each) for each in ('"f-rise"', '"f-fall"', "url(#hatch-line)")] == [rises, falls, hatched]
+
+
+@pytest.mark.parametrize("values", [(), (None,), (0.5,), (None, 0.5, None)])
+def test_any_group_has_a_small_trend(values):
+    dots = [dot(value, 0.1, ago=len(values) - place) for place, value in enumerate(values)]
+    svg = charts.spark(dots, charts.scale_of([0.5], least=0.08), 0.5, "code")
+    parsed(svg)
+    assert "nan" not in svg

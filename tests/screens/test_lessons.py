@@ -70,7 +70,7 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     assert "cannot tell" in rows["brand-new"]
     assert "credit 5.2 of 8" in rows["read-twice"]
     assert "A session counts .30 for a lesson that played no part in it" in page
-    assert "reward − category mean + mean of all" in page
+    assert "each reward counts as its distance from its category’s mean" in page
     assert "40 % of the matches are withheld at random, 5 % once a lesson has a verdict" in page
     assert "holdout 40 %, 5 % once decided" in page
     for shown in (page, main(viewer, one("read-twice"))):

@@ -78,7 +78,7 @@ def test_a_judge_that_is_away_and_comes_back(site, operator, sim):
     for kind, category, value in ((WorkKind.PRODUCTION, "code", 0.7), (WorkKind.CONSUMPTION, "news", 0.3)):
         rubric = Rubric.objects.active(kind)
         for _ in range(20):
-            site.session(category=category).judged(value, rubric=rubric.sha256).settle()
+            site.session(category=category, ended_at=timezone.now()).judged(value, rubric=rubric.sha256).settle()
     for number in range(4):
         sim.script({"score": 0.6 + number / 20})
         worked(site, f"early-{number}", days=number)

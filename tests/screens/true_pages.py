@@ -224,9 +224,11 @@ def _shares(by_url: dict[str, Page]) -> Iterator[str]:
 
 
 def _final_rewards_in_alarms(by_url: dict[str, Page]) -> Iterator[str]:
-    """No alarm offers to take out of the bandits what a judge or a person has graded since."""
+    """No alarm about single sessions offers to take out of the bandits what a judge or a person has graded since."""
     for alarm in Alarm.objects.filter(resolved_at=None):
         page, rule = by_url.get(f"/alarms/{alarm.pk}/"), monitoring.RULES[alarm.rule]
+        if not isinstance(rule, monitoring.FlagRule):
+            continue
         offered = page and re.search(r"Take (\d+) sessions? out of the bandits", page.text)
         if offered:
             keys = rule.sessions(alarm.about, timezone.now())

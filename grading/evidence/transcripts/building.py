@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
 
+from django.db import connection
+
 from grading import formats, wakeup
 from grading.evidence import store
 from grading.evidence.transcripts import cache, index
@@ -61,12 +63,19 @@ def request_index(row: Evidence) -> str:
         return f"The index of the transcript cannot be written ({error}): mend the folder {cache.path_of(row).parent}"
     # If it was requested before and nobody is building it, no worker will.
     if was_requested or not wakeup.publish("grading.tasks.index_transcript", row.pk):
-        threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
+        threading.Thread(target=_build_in_thread, args=[row], name=f"index {row}", daemon=True).start()
     return ""
 
 
+def _build_in_thread(row: Evidence) -> None:
+    try:
+        build(row)
+    finally:
+        connection.close()
+
+
 def build(row: Evidence) -> str:
-    """Make the index of a transcript. Returns what went wrong, or an empty string. Uses no database."""
+    """Make the index of a transcript. Returns what went wrong, or an empty string."""
     try:
         _build(row)
     except (UnknownFormat, EmptyTranscript, OSError, sqlite3.Error) as error:

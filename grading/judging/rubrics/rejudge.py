@@ -77,8 +77,8 @@ def cancel(run: JudgeRun, *, by: User) -> int:
             | Q(evidence_at__gt=Coalesce(F("verdict_at"), F("created_at")))
             | Q(verdict_at=None) & ~came_without_judge
         )
-        kept = list(dated.filter(exists_without_run).values_list("pk", flat=True))
-        queued.filter(pk__in=kept).update(run=None)  # so that `queued` and `dated` no longer contain them
+        needed_jobs = list(dated.filter(exists_without_run).values_list("pk", flat=True))
+        queued.filter(pk__in=needed_jobs).update(run=None)  # so that `queued` and `dated` no longer contain them
         unjudged_sessions = list(dated.filter(verdict_at=None).values_list("session", flat=True))
         count = queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
     # They get no verdict now: settle them, and let them wait for a choice again.

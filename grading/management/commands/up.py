@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
@@ -24,11 +23,14 @@ from grading.backups import upgrading
 from grading.backups.databases import BackupProblem
 from grading.busy import StorageAway
 from grading.evidence import store
-from gradingsite import broker, keys, schema
+from grading.models import LogInPlace
+from grading.trial import keeping
+from gradingsite import broker, keys, running, schema
 from gradingsite.ports import port_taken
+from gradingsite.state import IS_CHECKOUT
 from gradingsite.supervisor import Program, become, die_with_parent
 
-DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+DJANGO = [sys.executable, "-m", "gradingsite"]
 WEB = [sys.executable, "-m", "gradingsite.web"]
 CELERY = [sys.executable, "-m", "celery", "--app", "gradingsite"]
 # `--without-…`: workers need not know of each other, since the queue is in the database.
@@ -68,6 +70,9 @@ class Command(BaseCommand):
         os.environ["TMPDIR"] = str(settings.TEMP_DIR)  # of every program, SQLite among them
         try:
             upgrading.migrate(say=self.stdout.write, beside_others=role is not None)
+            if LogInPlace.objects.exists():
+                self.stdout.write("Copying the logs that the trial read in place …")
+                keeping.keep_logs()
             keys.require_same()
             store.require_storage()
         except (BackupProblem, keys.DifferentKeys, StorageAway) as error:
@@ -78,17 +83,11 @@ class Command(BaseCommand):
             self.greet(make_first_admin())
 
     def alone(self, name: str) -> IO[str]:
-        """Holds the lock of this name in the state folder. Raises CommandError if another run of the site has it."""
-        settings.STATE_DIR.mkdir(parents=True, exist_ok=True)
-        lock = (settings.STATE_DIR / name).open("a+")
-        lock.seek(0)
+        """A lock that the programs inherit. Raises CommandError if another run of the site has it."""
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CommandError(f"This site is running already: {lock.read() or 'it is just starting'}") from None
-        lock.truncate(0)
-        lock.write(f"{self.address} (process {os.getpid()})")
-        lock.flush()
+            lock = running.alone(name, self.address)
+        except running.AlreadyRunning as error:
+            raise CommandError(str(error)) from None
         os.set_inheritable(lock.fileno(), True)  # noqa: FBT003  as the os module has it
         return lock
 
@@ -110,7 +109,9 @@ class Command(BaseCommand):
             lines.append(f"   story      {self.address}story/")
         if password:
             lines.append(f"   log in     user admin, password {password}   (shown this once)")
-        lines.append(f"   password   lost? {os.path.relpath(sys.executable)} manage.py changepassword admin")
+        manage = f"{os.path.relpath(sys.executable)} manage.py" if IS_CHECKOUT else "gradingsite"
+        lines.append(f"   password   lost? {manage} changepassword admin")
+        lines.append(f"   stored in  {settings.STATE_DIR}")
         lines.append("   stop       Ctrl-C")
         self.stdout.write("\n" + "\n".join(lines) + "\n\n")
         self.stdout.flush()

@@ -29,6 +29,12 @@ def destinations() -> list[Destination]:
     return [*by_environment(), *typed]
 
 
+def letter_destinations() -> list[Destination]:
+    """Where a weekly letter goes now: only to channels that are set to get it. One query."""
+    places = [each for each in destinations() if each.row is None or each.row.letters]
+    return [each for each in places if each.row is not None or settings.NOTIFY_LETTER]
+
+
 def by_environment() -> list[Destination]:
     return [Destination(kind=kind) for kind in Channel if of_environment(kind) is not None]
 

@@ -19,6 +19,7 @@ from grading.judging import judges
 from grading.models import Heartbeat, NoticeChannel, Session
 from grading.screens.http import StaffRequest, staff_view
 from gradingsite import schema
+from gradingsite.state import IS_CHECKOUT, RESOURCES
 
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 NAME = re.compile(r"^[A-Za-z0-9_.-]+")
@@ -30,6 +31,7 @@ DOCUMENTS = {
     "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
     "privacy": ("docs/privacy.md", "what is kept, who sees it, and how it goes"),
     "security": ("SECURITY.md", "what is protected against whom, and how to report a problem"),
+    "ask-what-changed": ("docs/how-to/ask-what-changed.md", "what Insight says, and how it computes it"),
     "exports": ("docs/exports.md", "what can be downloaded, column by column"),
     "laws": ("docs/laws.md", "what always holds, and every rule that is watched"),
     "architecture": ("docs/architecture.md", "how the code is laid out"),
@@ -80,19 +82,21 @@ def document(request: StaffRequest, name: str) -> TemplateResponse:
     if name not in DOCUMENTS:
         raise Http404
     path, about = DOCUMENTS[name]
-    text = (settings.BASE_DIR / path).read_text(encoding="utf-8")
+    text = (RESOURCES / path).read_text(encoding="utf-8")
     return TemplateResponse(request, "about/document.html", {"title": path, "about": about, "text": text})
 
 
 @cache
 def version() -> str:
-    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((RESOURCES / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["version"])
 
 
 @cache
 def commit() -> str:
     """The commit that the code is of; empty where it is no checkout, or there is no git."""
+    if not IS_CHECKOUT:  # the package may be installed below another project's repository
+        return ""
     command = ["git", "-C", str(settings.BASE_DIR), "rev-parse", "--short", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=2, check=True)  # noqa: S603 - fixed words
@@ -103,13 +107,13 @@ def commit() -> str:
 
 def news() -> str:
     """The changelog's section about the newest version."""
-    return (settings.BASE_DIR / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].strip()
+    return (RESOURCES / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].strip()
 
 
 @cache
 def packages() -> dict[str, str]:
     """The direct dependencies with their installed versions."""
-    lines = (settings.BASE_DIR / "requirements.in").read_text(encoding="utf-8").splitlines()
+    lines = (RESOURCES / "requirements.in").read_text(encoding="utf-8").splitlines()
     names = [found[0] for line in lines if (found := NAME.match(line))]
     here = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
     return {name: here.get(name.lower().replace("_", "-"), "missing") for name in sorted(names, key=str.lower)}

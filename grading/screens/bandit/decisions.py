@@ -102,7 +102,8 @@ def unused(rows: Sequence[Selection], until: dt.datetime) -> str:
         return ""
     each = [f"{agent or 'no agent'} {n} of {total[agent]}" for agent, n in over.most_common(MAX_NAMED)]
     more = " and others" if len(over) > MAX_NAMED else ""
-    return f"Of the last {len(rows)}, {over.total()} came to no session in a day ({', '.join(each)}{more})."
+    agents = f"{', '.join(each)}{more}"
+    return f"Of the last {len(rows)} decisions, {over.total()} led to no session within a day ({agents})."
 
 
 def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:

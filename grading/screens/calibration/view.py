@@ -4,7 +4,8 @@ from django.conf import settings
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from grading.models import CanaryRun
+from grading.models import CanaryRun, Repository
+from grading.outcomes.rankings import load_rankings
 from grading.review import calibration
 from grading.review.ppi import FEWEST
 from grading.reward.judged_pairs import latest_judgements
@@ -36,6 +37,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "fallback_auc": FALLBACK_AUC,
         "bandits": card.parts(judgements),
         "pairs_read_at": judgements.read_at,
+        "rankings": load_rankings(now) if Repository.objects.exists() else {},
         "canaries": CanaryRun.objects.select_related("call")[:CANARIES_SHOWN],
         "is_canary_on": settings.CANARY,
     }

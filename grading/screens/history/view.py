@@ -34,9 +34,7 @@ class HistoryFilterForm(forms.Form):
         to_field_name="username",
         empty_label="any",
     )
-    kind = forms.ChoiceField(
-        required=False, label="What", choices=[("", "any"), *((kind, kind.words) for kind in HistoryKind)]
-    )
+    kind = forms.ChoiceField(required=False, label="What", choices=[("", "any"), *HistoryKind.choices])
     arm = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
     )

@@ -41,9 +41,12 @@ class ChannelForm(forms.Form):
         max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
     )
 
+    letters = forms.BooleanField(required=False, label="Also send the weekly letter, on Mondays")
+
     def __init__(self, data: Any, *, row: NoticeChannel | None, current: Target | None) -> None:
         self.row, self.current = row, current
-        super().__init__(data, initial={"name": row.name if row else "", **self.initial_values()})
+        initial = {"name": row.name if row else "", "letters": row is not None and row.letters}
+        super().__init__(data, initial={**initial, **self.initial_values()})
 
     def initial_values(self) -> dict[str, object]:
         """What of `current` may be shown again."""
@@ -172,7 +175,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
 
 def _save(request: StaffRequest, row: NoticeChannel, form: ChannelForm) -> None:
     is_new, before = row.pk is None, str(row)
-    row.name = form.cleaned_data["name"]
+    row.name, row.letters = form.cleaned_data["name"], form.cleaned_data["letters"]
     target, lost = form.target(), form.lost()
     row.put(target, request.user)
     where = channels.describe(target)

@@ -37,7 +37,7 @@ from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import activity, facts, history, reasons, transcript
+from grading.screens.session import activity, facts, history, outcomes, reasons, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
@@ -182,6 +182,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         "live": (live := _live(entries, reader)),
         "idle": settlement is not None and settlement.weight > 0 and any(row["weight"] == 0 for row in live),
         **facts.context(session),
+        **outcomes.context(session),
         **_reasons(request, known),
         **_tabs(request, known, citations(judge)),
     }

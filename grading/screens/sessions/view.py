@@ -16,8 +16,9 @@ from bandit.models import Arm
 from grading.days import midnight
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import has_stale, with_verdict
-from grading.models import Agent, JudgeJob, Session
+from grading.models import Agent, JudgeJob, Repository, Session
 from grading.models.judging import Purpose
+from grading.models.outcomes import LandingState
 from grading.models.review import FilteredList
 from grading.models.sessions import SessionQuerySet
 from grading.review import exported
@@ -37,6 +38,14 @@ ORDERS = {
     "worst": ("lowest reward", (F("reward_value").asc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
     "dearest": ("highest cost", (F("cost_micro").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
     "longest": ("most tokens", (F("tokens").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
+}
+
+# Filters with another name than the column that they compare.
+COLUMNS = {
+    "project": "project__name",
+    "version": "facts__harness_version",
+    "landed": "landing__state",
+    "source": "reward_source",
 }
 
 
@@ -87,6 +96,10 @@ class SessionFilterForm(forms.Form):
             *((reason.value, f"unknown: {reason.words}") for reason in CostUnknown.missing()),
         ],
     )
+    landed = forms.ChoiceField(
+        required=False,
+        choices=[("", "Landed or not"), *((state.value, state.words) for state in LandingState)],
+    )
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
     samples = forms.ChoiceField(required=False, choices=[("", "Without samples"), ("only", "only samples")])
@@ -107,7 +120,7 @@ class SessionFilterForm(forms.Form):
     def rare(self) -> list[forms.BoundField]:
         """The fields that the page keeps in a menu."""
         facts = ("harness", "version", "model", "project", "task")
-        return [self[name] for name in ("categorised", *facts, "cost", "stale", "samples", "since", "until")]
+        return [self[name] for name in ("categorised", *facts, "cost", "landed", "stale", "samples", "since", "until")]
 
     @property
     def is_rare(self) -> bool:
@@ -136,15 +149,11 @@ class SessionFilterForm(forms.Form):
                 continue
             if name == "q":
                 condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
-            elif name == "project":
-                condition = Q(project__name=choice)
-            elif name == "version":
-                condition = Q(facts__harness_version=choice)
+            elif name in COLUMNS:
+                condition = Q(**{COLUMNS[name]: choice})
             elif name == "cost":
                 reasons = CostUnknown.missing() if choice == "unknown" else [choice]
                 condition = Q(cost_micro__isnull=False) if choice == "known" else Q(cost_unknown__in=reasons)
-            elif name == "source":
-                condition = Q(reward_source=choice)
             elif name == "state":
                 condition = {
                     "final": Q(reward_final=True, reward_value__isnull=False),
@@ -170,7 +179,8 @@ class SessionFilterForm(forms.Form):
 
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
-    return with_verdict(Session.objects.with_people().select_related("settlement").defer("settlement__steps"))
+    sessions = Session.objects.with_people().select_related("settlement", "landing").defer("settlement__steps")
+    return with_verdict(sessions)
 
 
 @staff_view("grading.view_session")
@@ -196,6 +206,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "filters": filters,
         "page": page,
         "groups": groups.of(page.object_list, by_week=order in {"", "oldest"}),
+        "has_repositories": Repository.objects.exists(),
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,
         "query": query.urlencode(),

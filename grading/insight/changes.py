@@ -1,0 +1,180 @@
+"""What changed between two periods, in four parts."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from django.utils import timezone
+
+from grading.insight.bridges import load_pairs, make_offer
+from grading.insight.core.bridge import PairedReadings, fit_scale
+from grading.insight.core.cells import CellColumn, CellTable, GraderKey, group_sums
+from grading.insight.core.day_effects import DayEffects, estimate_day_effects
+from grading.insight.core.decomposition import ChangeInputs, decompose
+from grading.insight.core.means import mean_of
+from grading.insight.core.measures import MEASURES
+from grading.insight.core.results import BridgeOffer, Mean, PeriodChange, Span, TaskChange, TimeMark
+from grading.insight.core.tasks import compare_tasks
+from grading.insight.core.work import group_work
+from grading.insight.loading import CellFilter, load_cells
+
+# How many days before the periods tell how much days differ.
+HISTORY = dt.timedelta(days=28)
+# Measures of rewards, which depend on who graded.
+GRADED_MEASURES = frozenset({"reward", "final"})
+WEEK = 7
+LOW_REWARD, HIGH_REWARD = 0.3, 0.8
+
+
+def compare(before: Span, after: Span, *, measure: str = "reward", filters: CellFilter | None = None) -> PeriodChange:
+    """The difference of the means of two spans in parts. A constant number of queries.
+
+    Raises ValueError if `before` does not end before `after` begins, and KeyError for an unknown measure.
+    """
+    if before.last >= after.first:
+        raise ValueError(f"expected a period that ends before {after.first}; got one until {before.last}")
+    whole = Span(first=before.first - HISTORY, last=after.last)
+    history = _load_readings(whole, measure, ("category", "project"), filters)
+    old, new = history.during(before), history.during(after)
+    means = mean_of(old, measure), mean_of(new, measure)
+    if not (means[0].known and means[1].known):
+        return _incomparable(measure, before, after, means)
+    table = history.where(_is_in(history, before) | _is_in(history, after))
+    graders = rank_graders(table, measure)
+    pairs = load_pairs(whole, graders)
+    scale = fit_scale(graders, pairs)
+    effects = estimate_effects(history, measure, after)
+    inputs = ChangeInputs(table=table, before=before, after=after, measure=measure, scale=scale, effects=effects)
+    result = decompose(inputs)
+    bounds = _bound_missing(means) if measure == "reward" else (None, None)
+    return PeriodChange(
+        measure=MEASURES[measure],
+        before_span=before,
+        after_span=after,
+        before=means[0],
+        after=means[1],
+        difference=result.difference,
+        low=result.low,
+        high=result.high,
+        parts=result.parts,
+        categories=result.categories,
+        missing_low=bounds[0],
+        missing_high=bounds[1],
+        within_least=result.within_least,
+        within_most=result.within_most,
+        tasks=_compare_tasks(inputs, filters),
+        bridge=_offer(result.uncompared, pairs, before, filters) if result.uncompared else None,
+    )
+
+
+def _load_readings(
+    span: Span, measure: str, columns: tuple[str, ...], filters: CellFilter | None, *, with_task: bool = False
+) -> CellTable:
+    """Cells by reader, with what people's corrections add to a reward."""
+    measures = [measure, *(["correction"] if measure == "reward" else [])]
+    table = load_cells(span, columns=(*columns, "reader"), measures=measures, filters=filters, with_task=with_task)
+    if measure not in GRADED_MEASURES:
+        return without_graders(table)
+    return replace(table, columns={**table.columns, "grader": table.columns["reader"]})
+
+
+def _is_in(table: CellTable, span: Span) -> np.ndarray:
+    return (table.days >= span.first.toordinal()) & (table.days <= span.last.toordinal())
+
+
+def without_graders(table: CellTable) -> CellTable:
+    """The same table for a measure that no grader gives."""
+    column = CellColumn(labels=(GraderKey(),), codes=np.zeros(len(table), dtype=np.int64))
+    return replace(table, columns={**table.columns, "grader": column})
+
+
+def rank_graders(table: CellTable, measure: str) -> list[GraderKey]:
+    """The graders that gave values, the most frequent first."""
+    column = table.columns["grader"]
+    counts = group_sums(column.codes, table.sums[measure].count, len(column.labels))
+    order = sorted(range(len(column.labels)), key=lambda code: (-counts[code], str(column.labels[code])))
+    return [cast("GraderKey", column.labels[code]) for code in order if counts[code] > 0]
+
+
+def estimate_effects(history: CellTable, measure: str, after: Span) -> DayEffects:
+    """How much days differ on like work with the same grader, on either side of the change."""
+    sums = history.sums[measure]
+    is_after = history.days >= after.first.toordinal()
+    work = group_work(history, (sums.count * ~is_after, sums.count * is_after))
+    graders = history.columns["grader"]
+    groups = (work.codes * len(graders.labels) + graders.codes) * 2 + is_after
+    _, compact = np.unique(groups, return_inverse=True)
+    return estimate_day_effects(history.days, compact, sums.count, sums.total, sums.squares)
+
+
+def _bound_missing(means: tuple[Mean, Mean]) -> tuple[float | None, float | None]:
+    """The difference of the means of all sessions, if each missing reward were .3, and if each were .8."""
+    if not any(mean.missing for mean in means):
+        return None, None
+    results = []
+    for reward in (LOW_REWARD, HIGH_REWARD):
+        before, after = (((mean.value or 0.0) * mean.known + reward * mean.missing) / mean.sessions for mean in means)
+        results.append(after - before)
+    return results[0], results[1]
+
+
+def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChange | None:
+    """The change on recurring tasks. One query."""
+    span = Span(first=inputs.before.first, last=inputs.after.last)
+    table = _load_readings(span, inputs.measure, ("task",), filters, with_task=True)
+    table = table.where(_is_in(table, inputs.before) | _is_in(table, inputs.after))
+    return compare_tasks(table, inputs)
+
+
+def _offer(
+    graders: tuple[GraderKey, GraderKey], pairs: PairedReadings, before: Span, filters: CellFilter | None
+) -> BridgeOffer:
+    old, new = graders
+    read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))
+    return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
+
+
+def _incomparable(measure: str, before: Span, after: Span, means: Sequence[Mean]) -> PeriodChange:
+    """For periods of which one has no value."""
+    return PeriodChange(
+        measure=MEASURES[measure],
+        before_span=before,
+        after_span=after,
+        before=means[0],
+        after=means[1],
+        difference=None,
+        low=None,
+        high=None,
+        parts=(),
+        categories=(),
+        missing_low=None,
+        missing_high=None,
+        within_least=None,
+        within_most=None,
+        tasks=None,
+        bridge=None,
+    )
+
+
+def spans_around(mark: TimeMark, now: dt.datetime, *, most_weeks: int = 4) -> tuple[Span, Span] | None:
+    """As many whole weeks before a mark as after it, up to `most_weeks` each, without its own day; days if no week has
+    passed yet. None if no day has.
+    """
+    passed = (timezone.localdate(now) - mark.day).days
+    days = min(passed // WEEK * WEEK or passed, most_weeks * WEEK)
+    if days < 1:
+        return None
+    one = dt.timedelta(days=1)
+    return (
+        Span(first=mark.day - days * one, last=mark.day - one),
+        Span(first=mark.day + one, last=mark.day + days * one),
+    )
+
+
+def last_two_weeks(now: dt.datetime) -> tuple[Span, Span]:
+    """The last two whole weeks, Monday to Sunday: what the headline and the letter compare."""
+    monday = timezone.localdate(now) - dt.timedelta(days=timezone.localdate(now).weekday())
+    one, week = dt.timedelta(days=1), dt.timedelta(days=WEEK)
+    return Span(first=monday - 2 * week, last=monday - week - one), Span(first=monday - week, last=monday - one)

@@ -1,0 +1,242 @@
+"""The difference of the mean of two periods in four parts: other work, other results, other graders, other gaps.
+
+A period's mean is a function of four things: `share[k]`, the share of its sessions that are work of cell k;
+`graded[k]`, the share of those that have a value; `level[k]`, their mean as the reference grader would read them; and
+`scale[k]`, how much their graders read above the reference. It is
+
+    Σ share·graded·(level + scale) / Σ share·graded
+
+Each part is the change of the mean when one of the four goes from its value before to that after, averaged over all
+orders in which the four can change: the Shapley value (Shorrocks, "Decomposition procedures for distributional
+analysis", Journal of Economic Inequality 2013). So the parts add up and depend on no order. Things that cannot be told
+apart change together and have one sum.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from grading.insight.core.bridge import GraderScale
+from grading.insight.core.cells import CellTable, Floats, GraderKey, group_sums
+from grading.insight.core.day_effects import DayEffects
+from grading.insight.core.means import Z90, mean_of
+from grading.insight.core.period_model import NO_BRIDGE, PeriodModel, find_joint, find_uncompared, model_periods
+from grading.insight.core.results import CategoryChange, ChangePart, PartName, Span
+
+FACTORS = (PartName.MIX, PartName.WITHIN, PartName.GRADERS, PartName.MISSING)
+# Two graders that nothing connects are taken to differ by at most this.
+MAX_OFFSET = 0.5
+
+Groups = Sequence[tuple[PartName, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeInputs:
+    """What a difference is computed from. `table` has the rows of both periods alone, each with at least one value. Its
+    column "grader" has the readers, and its measure "correction", if there is one, what people's grades add to them.
+    """
+
+    table: CellTable
+    before: Span
+    after: Span
+    measure: str
+    scale: GraderScale
+    effects: DayEffects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeParts:
+    """The parts of a difference, the same by category, and its 90 % interval."""
+
+    parts: tuple[ChangePart, ...]
+    categories: tuple[CategoryChange, ...]
+    difference: float
+    low: float
+    high: float
+    within_least: float
+    within_most: float
+    # The graders, old and new, that a bridge would have to compare.
+    uncompared: tuple[GraderKey, GraderKey] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """How each part depends on the levels and scales, on which it is linear. Shape: parts, periods, cells."""
+
+    on_level: Floats
+    on_scale: Floats
+
+
+def decompose(inputs: ChangeInputs) -> ChangeParts:
+    model = model_periods(inputs.table, inputs.after, inputs.measure, inputs.scale.graders)
+    joint, unconnected = find_joint(model, inputs.scale)
+    groups, reasons = merge_groups(joint)
+    has_scale = (PartName.GRADERS,) in groups
+    coefficients = shapley_coefficients(model, groups)
+    values = cell_values(model, inputs.scale, coefficients, has_scale=has_scale)
+    errors = standard_errors(inputs, model, coefficients, has_scale=has_scale)
+    numbers = _count_sessions(model)
+    parts = []
+    for number, group in enumerate(groups):
+        slack = unconnected * MAX_OFFSET if group in {(PartName.WITHIN,), (PartName.GRADERS,)} else 0.0
+        value, half = float(values[number].sum()), float(Z90 * errors[number]) + slack
+        sessions = max(numbers[name] for name in group)
+        why = reasons[number]
+        parts.append(
+            ChangePart(names=group, value=value, low=value - half, high=value + half, sessions=sessions, why=why)
+        )
+    whole = Coefficients(
+        on_level=coefficients.on_level.sum(axis=0, keepdims=True),
+        on_scale=coefficients.on_scale.sum(axis=0, keepdims=True),
+    )
+    half = float(Z90 * standard_errors(inputs, model, whole, has_scale=has_scale)[0])
+    difference = float(values.sum())
+    least, most = bound_within(model)
+    return ChangeParts(
+        parts=tuple(parts),
+        categories=_split_by_category(inputs, model, values, groups, reasons),
+        difference=difference,
+        low=difference - half,
+        high=difference + half,
+        within_least=least,
+        within_most=most,
+        uncompared=find_uncompared(model, inputs.scale) if any(NO_BRIDGE in part.why for part in parts) else None,
+    )
+
+
+def merge_groups(joint: Mapping[frozenset[PartName], str]) -> tuple[list[tuple[PartName, ...]], list[str]]:
+    """The parts to report, in the order of FACTORS, and why each is not identified, "" if it is."""
+    groups: list[set[PartName]] = [{name} for name in FACTORS]
+    for names in joint:
+        merged = set[PartName]().union(*(group for group in groups if group & names))
+        groups = [*(group for group in groups if not group & names), merged]
+    ordered = sorted(
+        (tuple(name for name in FACTORS if name in group) for group in groups),
+        key=lambda group: FACTORS.index(group[0]),
+    )
+    reasons = [
+        "; ".join(dict.fromkeys(why for names, why in joint.items() if names <= set(group))) for group in ordered
+    ]
+    return ordered, reasons
+
+
+def shapley_coefficients(model: PeriodModel, groups: Groups) -> Coefficients:
+    """The Shapley value of each group as a linear function of the levels and scales of both periods."""
+    size, players = model.mean.shape[1], len(groups)
+    on_level, on_scale = np.zeros((players, 2, size)), np.zeros((players, 2, size))
+    for player in range(players):
+        others = [number for number in range(players) if number != player]
+        for count in range(players):
+            chance = math.factorial(count) * math.factorial(players - count - 1) / math.factorial(players)
+            for changed in combinations(others, count):
+                for sign, members in ((1, (*changed, player)), (-1, changed)):
+                    state = _periods_of(groups, members)
+                    weights = sign * chance * model.weights(state[PartName.MIX], state[PartName.MISSING])
+                    on_level[player, state[PartName.WITHIN]] += weights
+                    on_scale[player, state[PartName.GRADERS]] += weights
+    return Coefficients(on_level=on_level, on_scale=on_scale)
+
+
+def _periods_of(groups: Groups, changed: Sequence[int]) -> dict[PartName, int]:
+    """For each factor, the period that it is taken from, if these groups have changed."""
+    return {name: int(number in changed) for number, group in enumerate(groups) for name in group}
+
+
+def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficients, *, has_scale: bool) -> Floats:
+    """What each cell contributes to each part, with the shape (parts, cells).
+
+    Levels are taken from the mean of all, so that a cell's contribution to the mix does not depend on where the measure
+    has its zero. The sum over all cells is the same, as the coefficients of each part add up to 0.
+    """
+    levels, scales = model.at_source(model.mean + model.correction), np.zeros_like(model.mean)
+    if has_scale:
+        offsets = model.at_source(model.grader_share @ scale.offsets)
+        scales = offsets + model.at_source(model.correction)
+        levels = levels - scales
+    centre = float((model.count * model.mean).sum() / model.count.sum())
+    by_level = (coefficients.on_level * (levels - centre)).sum(axis=1)
+    return np.asarray(by_level + (coefficients.on_scale * scales).sum(axis=1), dtype=np.float64)
+
+
+def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coefficients, *, has_scale: bool) -> Floats:
+    """The standard error of each part, from the errors of the cells' means, of whole days and of the graders' offsets.
+
+    Which work came and which sessions were graded is what happened: that has no error.
+    """
+    table, scale = inputs.table, inputs.scale
+    # The coefficients of what was observed: the mean of a period and cell, on which levels of both may rest.
+    on_mean = np.zeros_like(coefficients.on_level)
+    on_offset = np.zeros((len(on_mean), len(scale.graders)))
+    for period in (0, 1):
+        for cell, source in enumerate(model.source[period]):
+            on_mean[:, source, cell] += coefficients.on_level[:, period, cell]
+            if has_scale:
+                change = coefficients.on_scale[:, period, cell] - coefficients.on_level[:, period, cell]
+                on_offset += np.outer(change, model.grader_share[source, cell])
+    of_mean = np.divide(inputs.effects.session, model.count, out=np.zeros_like(model.count), where=model.count > 0)
+    variance = (on_mean**2 * of_mean).sum(axis=(1, 2))
+    first, last = int(table.days.min()), int(table.days.max())
+    period_of_row = (table.days >= inputs.after.first.toordinal()).astype(int)
+    of_cell = model.count[period_of_row, model.work.codes]
+    count = table.sums[inputs.measure].count
+    weight = np.divide(count, of_cell, out=np.zeros_like(count), where=of_cell > 0)
+    on_row = on_mean[:, period_of_row, model.work.codes] * weight
+    on_day = np.array([group_sums(table.days - first, row, last - first + 1) for row in on_row])
+    variance += ((on_day @ inputs.effects.covariance(last - first + 1)) * on_day).sum(axis=1)
+    variance += ((on_offset @ scale.covariance) * on_offset).sum(axis=1)
+    return np.asarray(np.sqrt(variance), dtype=np.float64)
+
+
+def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
+    """How many sessions each part is about."""
+    counts = (model.grader_share * model.count[:, :, None]).sum(axis=1)
+    graders = counts / counts.sum(axis=1, keepdims=True)
+    common = (model.count > 0).all(axis=0)
+    changed_work = float(np.abs(np.diff(model.share, axis=0)).sum() / 2 * model.sessions[1].sum())
+    changed_graders = float(np.abs(np.diff(graders, axis=0)).sum() / 2 * model.count[1].sum())
+    return {
+        PartName.MIX: round(changed_work),
+        PartName.WITHIN: round(float(model.count[1, common].sum())),
+        PartName.GRADERS: round(changed_graders),
+        PartName.MISSING: round(float((model.sessions - model.count).sum())),
+    }
+
+
+def _split_by_category(
+    inputs: ChangeInputs, model: PeriodModel, values: Floats, groups: Groups, reasons: Sequence[str]
+) -> tuple[CategoryChange, ...]:
+    """The parts of each category, the category with the most sessions first."""
+    changes = []
+    categories = np.array(model.work.categories)
+    for name in dict.fromkeys(model.work.categories):
+        cells = categories == name
+        rows = inputs.table.where(cells[model.work.codes])
+        own = values[:, cells].sum(axis=1)
+        sessions = round(float(rows.sessions.sum()))
+        parts = tuple(
+            ChangePart(names=group, value=float(each), low=None, high=None, sessions=sessions, why=why)
+            for group, each, why in zip(groups, own, reasons, strict=True)
+        )
+        change = CategoryChange(
+            name=name,
+            before=mean_of(rows.during(inputs.before), inputs.measure),
+            after=mean_of(rows.during(inputs.after), inputs.measure),
+            parts=parts,
+            difference=float(own.sum()),
+        )
+        changes.append(change)
+    return tuple(sorted(changes, key=lambda change: -change.after.sessions - change.before.sessions))
+
+
+def bound_within(model: PeriodModel) -> tuple[float, float]:
+    """The part "within" of what was observed, if all missing values were 0, and if all were 1: the smaller first."""
+    coefficients = shapley_coefficients(model, [(name,) for name in FACTORS])
+    weights = coefficients.on_level[FACTORS.index(PartName.WITHIN)]
+    results = []
+    for value in (0.0, 1.0):
+        filled = model.at_source(model.graded * model.mean + (1 - model.graded) * value)
+        results.append(float((weights * filled).sum()))
+    return min(results), max(results)

@@ -1,0 +1,374 @@
+"""What changed since the newest marks: a step for each, on like work, adjusted for weekday, harness and grader."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from grading.insight.core.bridge import GraderScale
+from grading.insight.core.cells import Booleans, CellTable, Floats, GraderKey, Integers, MeasureSums, group_sums
+from grading.insight.core.means import Z90
+from grading.insight.core.measures import Measure
+from grading.insight.core.mixed_model import RIDGE, StepData, StepFit, fit_steps
+from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, TimeMark, WorkReference
+from grading.insight.core.sequences import LEVEL, anytime_p, half_width
+from grading.insight.core.work import group_work
+
+# Marks with fewer sessions between them can't be told apart.
+MIN_BETWEEN = 20
+NEWEST = 5
+# An interval needs this many sessions and days on either side of a mark, and sessions of so many days in all.
+MIN_SESSIONS, MIN_DAYS_BEFORE, MIN_DAYS_AFTER = 20, 10, 3
+# Tasks that recur are a reference with this many tasks, and sessions of theirs on either side.
+MIN_TASKS, MIN_TASK_SESSIONS, MAX_TASKS = 3, 10, 200
+# The size of effect that is bounded most narrowly, as a share of the standard deviation of sessions: .04 of a reward.
+SCALE = 0.2
+# The chance that the interval of recurring tasks is ever wrong. A claim about agents is made from one end of it alone.
+TASK_MISS = 0.05
+# An interval wider than this many standard deviations says nothing.
+MAX_HALF_WIDTH = 3.0
+
+GRADER_MARKS = frozenset({MarkKind.RUBRIC, MarkKind.JUDGE})
+NO_BRIDGE = "the graders changed at the same time, and too few sessions were read by both"
+FEW = "too few sessions or days"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkGroup:
+    """Marks that can't be told apart, the newest first."""
+
+    marks: tuple[TimeMark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectInputs:
+    """What effects are estimated from. `table` has all sessions of the time, `tasks` those with a task. `marks` are all
+    marks of the time but outages, the newest first; `groups` those whose effect is wanted. `scale` compares graders.
+    """
+
+    table: CellTable
+    tasks: CellTable
+    marks: Sequence[TimeMark]
+    groups: Sequence[MarkGroup]
+    scale: GraderScale
+
+
+def group_marks(marks: Sequence[TimeMark], table: CellTable) -> list[MarkGroup]:
+    """The newest marks, the newest first, those together that too few sessions lie between."""
+    ordered = sorted((mark for mark in marks if mark.is_change), key=lambda mark: (mark.at, mark.key), reverse=True)
+    groups: list[list[TimeMark]] = []
+    for mark in ordered:
+        if groups and _count_between(table, mark, groups[-1][-1]) < MIN_BETWEEN:
+            groups[-1].append(mark)
+        elif len(groups) == NEWEST:
+            break
+        else:
+            groups.append([mark])
+    return [MarkGroup(marks=tuple(group)) for group in groups]
+
+
+def _count_between(table: CellTable, older: TimeMark, newer: TimeMark) -> float:
+    between = (table.days >= older.day.toordinal()) & (table.days < newer.day.toordinal())
+    return float(table.sessions[between].sum())
+
+
+def ran_with(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Booleans:
+    """Which cells came after a mark: for a new version or model, those that ran with it or with one that its harness
+    got later; for anything else, those of later days, of its project or agent if it has one.
+    """
+    if mark.kind in {MarkKind.VERSION, MarkKind.MODEL}:
+        later = {
+            each.value
+            for each in marks
+            if (each.kind, each.harness) == (mark.kind, mark.harness) and each.at >= mark.at
+        }
+        name = "version" if mark.kind is MarkKind.VERSION else "model"
+        return table.columns["harness"].is_one_of({mark.harness}) & table.columns[name].is_one_of({*later})
+    rows = np.asarray(table.days > mark.day.toordinal(), dtype=bool)
+    if mark.project:
+        rows = rows & table.columns["project"].is_one_of({mark.project})
+    if mark.agent:
+        rows = rows & table.columns["agent"].is_one_of({mark.agent})
+    return rows
+
+
+def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool) -> list[MarkEffect]:
+    """The effect of each group on a measure, in the order of the groups. For a reward, graders are adjusted for, and
+    missing rewards are allowed for.
+    """
+    if not inputs.groups:
+        return []
+    everything = fit_groups(inputs, inputs.table, measure.name, is_reward=is_reward)
+    recurring = select_recurring(inputs.tasks, measure.name)
+    tasks = fit_groups(inputs, recurring, measure.name, is_reward=is_reward)
+    guards = missing_guards(inputs, measure.name) if is_reward else [(0.0, 0.0)] * len(inputs.groups)
+    effects = []
+    for number, group in enumerate(inputs.groups):
+        whole, on_tasks = everything.bound(number, 1 - LEVEL), tasks.bound(number, TASK_MISS)
+        counts = everything.counts(number)
+        is_reference = on_tasks is not None and _count_tasks(tasks, number) >= MIN_TASKS
+        reference = WorkReference.TASKS if is_reference else WorkReference.NONE
+        deciding = on_tasks if is_reference else None
+        value, low, high = _numbers(whole)
+        task_value, task_low, task_high = _numbers(deciding)
+        effect = MarkEffect(
+            marks=group.marks,
+            measure=measure,
+            effect=value,
+            low=low,
+            high=high,
+            before=counts.before,
+            after=counts.after,
+            days_before=counts.days_before,
+            days_after=counts.days_after,
+            reference=reference,
+            tasks=_count_tasks(tasks, number) if is_reference else 0,
+            finding=decide_finding(measure, whole, deciding, guards[number]),
+            why="" if whole else _why(everything, number, is_reward=is_reward),
+            task_effect=task_value,
+            task_low=task_low,
+            task_high=task_high,
+            p_value=None if whole is None else _p_value(whole, guards[number]),
+        )
+        effects.append(effect)
+    return effects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectBound:
+    """An effect with its interval, and what else of it is known: 1 / variance, and the size that is bounded best."""
+
+    effect: float
+    low: float
+    high: float
+    information: float
+    scale: float
+
+
+def _p_value(bound: EffectBound, guard: tuple[float, float]) -> float:
+    """The anytime-valid p-value of what missing grades can't explain of an effect."""
+    beyond = max(0.0, -bound.effect - guard[0], bound.effect - guard[1])
+    return anytime_p(beyond, bound.information, bound.scale)
+
+
+def _numbers(bound: EffectBound | None) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if bound is None else (bound.effect, bound.low, bound.high)
+
+
+class SideCounts(NamedTuple):
+    """Sessions with a value, and days with such sessions, on either side of a mark."""
+
+    before: int
+    after: int
+    days_before: int
+    days_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFit:
+    """The steps of all groups, fitted together to the cells of `table` that have values.
+
+    `ran[i, g]`: whether cell i came after group g. `comparable[i, g]`: whether it could have. `offset_variance[g]`: the
+    variance that the step of group g has from not knowing exactly how graders differ.
+    """
+
+    table: CellTable
+    measure: str
+    groups: Sequence[MarkGroup]
+    ran: Booleans
+    comparable: Booleans
+    fit: StepFit | None
+    offset_variance: Floats
+
+    def counts(self, number: int) -> SideCounts:
+        count = self.table.sums[self.measure].count
+        ran, comparable = self.ran[:, number], self.comparable[:, number]
+        first = min(mark.day for mark in self.groups[number].marks).toordinal()
+        before, after = comparable & ~ran & (self.table.days < first), ran
+        return SideCounts(
+            before=round(float(count[before].sum())),
+            after=round(float(count[after].sum())),
+            days_before=len(np.unique(self.table.days[before])),
+            days_after=len(np.unique(self.table.days[after])),
+        )
+
+    def bound(self, number: int, miss: float) -> EffectBound | None:
+        """The effect of a group with its confidence sequence; None if there is not enough to say."""
+        counts = self.counts(number)
+        if self.fit is None or min(counts.before, counts.after) < MIN_SESSIONS:
+            return None
+        if counts.days_before < MIN_DAYS_BEFORE or counts.days_after < MIN_DAYS_AFTER:
+            return None
+        variance = float(self.fit.covariance[number, number]) + float(self.offset_variance[number])
+        information, scale = 1 / variance, SCALE * self.fit.deviation
+        half = half_width(information, scale, miss)
+        if half > MAX_HALF_WIDTH * self.fit.deviation:
+            return None
+        effect = float(self.fit.coefficients[number])
+        return EffectBound(effect=effect, low=effect - half, high=effect + half, information=information, scale=scale)
+
+
+def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_reward: bool) -> GroupFit:
+    """Fit the steps of all groups together. If the table has tasks, work is alike only within a task."""
+    table = table.where(table.sums[measure].count > 0)
+    sizes = (len(table), len(inputs.groups))
+    ran, comparable = np.zeros(sizes, dtype=bool), np.zeros(sizes, dtype=bool)
+    for number, group in enumerate(inputs.groups):
+        for mark in group.marks:
+            ran[:, number] |= ran_with(table, mark, inputs.marks)
+            comparable[:, number] |= _could_run(table, mark)
+    graders, shifted = grader_columns(table, measure, inputs.scale) if is_reward else (np.zeros((len(table), 0)), table)
+    design = np.column_stack([ran.astype(np.float64), *_nuisance(table, measure), graders])
+    fit = None
+    if len(table):
+        sums = shifted.sums[measure]
+        days = table.days - int(table.days.min())
+        data = StepData(design=design, days=days, count=sums.count, total=sums.total, squares=sums.squares)
+        fit = fit_steps(data)
+    variance = np.zeros(len(inputs.groups))
+    if is_reward and len(table):
+        variance = _offset_variance(table, measure, design, inputs.scale, len(inputs.groups))
+    return GroupFit(
+        table=table,
+        measure=measure,
+        groups=inputs.groups,
+        ran=ran,
+        comparable=comparable,
+        fit=fit,
+        offset_variance=variance,
+    )
+
+
+def _could_run(table: CellTable, mark: TimeMark) -> Booleans:
+    """The cells whose sessions before the mark are what those after it are compared with."""
+    rows = np.ones(len(table), dtype=bool)
+    for name in ("harness", "project", "agent"):
+        value = getattr(mark, name)
+        if value:
+            rows &= table.columns[name].is_one_of({value})
+    return rows
+
+
+def _nuisance(table: CellTable, measure: str) -> list[Floats]:
+    """Columns for like work, the harness and the weekday."""
+    if "task" in table.columns:
+        work = table.columns["task"].codes
+    else:
+        count = table.sums[measure].count
+        work = group_work(table, (count, count)).codes if len(table) else table.days
+    return [indicators(codes) for codes in (work, table.columns["harness"].codes, table.days % 7)]
+
+
+def indicators(codes: Integers) -> Floats:
+    """A column for each code in use, which is 1 in its rows."""
+    used, compact = np.unique(codes, return_inverse=True)
+    return np.eye(len(used))[compact]
+
+
+def grader_columns(table: CellTable, measure: str, scale: GraderScale) -> tuple[Floats, CellTable]:
+    """A column for each component of graders that nothing compares, and the table on the scale of each component."""
+    column = table.columns["grader"]
+    labels = [cast("GraderKey", label) for label in column.labels]
+    offsets = np.array([scale.offset_of(label) for label in labels] or [0.0])
+    places = {label: number for number, label in enumerate(scale.graders)}
+    components = np.array([scale.components[places[label]] if label in places else -1 for label in labels] or [0])
+    return indicators(components[column.codes]), table.shifted(measure, -offsets[column.codes])
+
+
+def _offset_variance(table: CellTable, measure: str, design: Floats, scale: GraderScale, groups: int) -> Floats:
+    """The variance of each step from the errors of the graders' offsets: how much the step would be, if the only value
+    of a session were the offset of its grader.
+    """
+    if not scale.covariance.any():
+        return np.zeros(groups)
+    count = table.sums[measure].count
+    shares = np.column_stack([table.columns["grader"].is_one_of({grader}) for grader in scale.graders])
+    weighted = design * count[:, None]
+    moments = design.T @ weighted + RIDGE * np.eye(design.shape[1])
+    on_offset = np.linalg.solve(moments, weighted.T @ shares.astype(np.float64))[:groups]
+    return np.asarray(((on_offset @ scale.covariance) * on_offset).sum(axis=1), dtype=np.float64)
+
+
+def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, float]]:
+    """For each group, how far the mean may have fallen or risen only because other sessions have no grade since.
+
+    The change of the share without a grade is estimated like any effect. As far as it is beyond chance, the sessions
+    without a grade are taken to be the best ones (for a fall) or the worst ones (for a rise).
+    """
+    table = inputs.table
+    sums = table.sums[measure]
+    gaps = table.sessions - sums.count
+    share = MeasureSums(count=table.sessions, total=gaps, squares=gaps)
+    name = "missing"
+    with_gaps = CellTable(
+        days=table.days,
+        columns=table.columns,
+        sessions=table.sessions,
+        provisional=table.provisional,
+        sums={name: share},
+    )
+    fitted = fit_groups(inputs, with_gaps, name, is_reward=False)
+    if fitted.fit is None:
+        return [(0.0, 0.0)] * len(inputs.groups)
+    mean = float(sums.total.sum()) / max(1.0, float(sums.count.sum()))
+    guards = []
+    for number in range(len(inputs.groups)):
+        change = float(fitted.fit.coefficients[number])
+        surplus = max(0.0, abs(change) - Z90 * float(np.sqrt(fitted.fit.covariance[number, number])))
+        best, worst = surplus * (1 - mean), surplus * mean
+        guards.append((best, worst) if change > 0 else (worst, best))
+    return guards
+
+
+def select_recurring(table: CellTable, measure: str) -> CellTable:
+    """The cells of tasks that were done on at least two days, at most MAX_TASKS: those with the most sessions."""
+    count, tasks = table.sums[measure].count, table.columns["task"]
+    size = len(tasks.labels)
+    pairs = np.unique(np.column_stack([tasks.codes, table.days])[count > 0], axis=0)
+    days = np.bincount(pairs[:, 0], minlength=size)
+    sessions = group_sums(tasks.codes, count, size) * (days > 1)
+    order = np.argsort(-sessions, kind="stable")[:MAX_TASKS]
+    chosen = np.zeros(size, dtype=bool)
+    chosen[order] = sessions[order] > 0
+    return table.where(chosen[tasks.codes]) if size else table
+
+
+def _count_tasks(fitted: GroupFit, number: int) -> int:
+    """How many tasks have sessions on both sides of a mark."""
+    tasks, counts = fitted.table.columns["task"], fitted.counts(number)
+    if min(counts.before, counts.after) < MIN_TASK_SESSIONS:
+        return 0
+    ran = fitted.ran[:, number]
+    return len({*tasks.codes[ran].tolist()} & {*tasks.codes[~ran].tolist()})
+
+
+def decide_finding(
+    measure: Measure, whole: EffectBound | None, tasks: EffectBound | None, guard: tuple[float, float]
+) -> EffectFinding:
+    """What an effect says. `tasks` is that on recurring tasks, None without such a reference; `guard` is how far the
+    measure may have fallen or risen for lack of grades.
+    """
+    if whole is None:
+        return EffectFinding.NOT_ENOUGH
+    if not measure.better:
+        return EffectFinding.CHANGED if _side(whole, (0.0, 0.0)) else EffectFinding.UNCLEAR
+    on_tasks = _side(tasks, guard) * measure.better if tasks else 0
+    if on_tasks:
+        return EffectFinding.WORSE if on_tasks < 0 else EffectFinding.BETTER
+    overall = _side(whole, guard) * measure.better
+    if overall:
+        return EffectFinding.HARDER_OR_WORSE if overall < 0 else EffectFinding.EASIER_OR_BETTER
+    return EffectFinding.UNCLEAR
+
+
+def _side(bound: EffectBound, guard: tuple[float, float]) -> int:
+    """-1 if the effect is below 0 beyond chance and beyond the guard, 1 if it is above, else 0."""
+    if bound.high + guard[0] < 0:
+        return -1
+    return 1 if bound.low - guard[1] > 0 else 0
+
+
+def _why(fitted: GroupFit, number: int, *, is_reward: bool) -> str:
+    kinds = {mark.kind for mark in fitted.groups[number].marks}
+    return NO_BRIDGE if is_reward and kinds & GRADER_MARKS else FEW

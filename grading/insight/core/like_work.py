@@ -1,0 +1,143 @@
+"""Harnesses with their models, compared on like work."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.special import ndtri
+
+from grading.insight.core.bridge import GraderScale
+from grading.insight.core.cells import CellTable, Floats, Integers, group_sums
+from grading.insight.core.effects import grader_columns, indicators
+from grading.insight.core.means import LEVEL, Z90, clamp, mean_of
+from grading.insight.core.mixed_model import StepData, StepFit, fit_steps
+from grading.insight.core.results import AgentCard, Mean
+from grading.insight.core.work import group_work
+
+# A card has figures from this many sessions on work that another card has too, and from this many in a cell.
+MIN_SHARED, MIN_IN_CELL = 20, 3
+# A wider interval for a reward says nothing.
+MAX_HALF_WIDTH = 0.15
+
+
+class _Cards(NamedTuple):
+    """The cards of a table: their names (harness, model), the card of each row, and whether its work is shared."""
+
+    names: list[tuple[str, str]]
+    codes: Integers
+    is_shared: Floats
+
+
+def compare_on_like_work(table: CellTable, measures: Sequence[str], scale: GraderScale) -> tuple[AgentCard, ...]:
+    """A card for each harness and model, the one with the most sessions first. `measures` are a reward, a cost and
+    minutes; `table` has columns category, project, harness, model and grader.
+    """
+    cards = _find_cards(table)
+    fits = [_fit_cards(table, measure, cards, scale, is_reward=place == 0) for place, measure in enumerate(measures)]
+    order = sorted(range(len(cards.names)), key=lambda card: (-table.sessions[cards.codes == card].sum(), card))
+    enough = [card for card in order if _reason(table, measures[0], cards, card, fits[0]) == ""]
+    result = []
+    for card in order:
+        rows = table.where(cards.codes == card)
+        is_shared = cards.is_shared[cards.codes == card]
+        why = _reason(table, measures[0], cards, card, fits[0])
+        means = [
+            None if why else _card_mean(rows, fit, card, measure) for fit, measure in zip(fits, measures, strict=True)
+        ]
+        each = AgentCard(
+            harness=cards.names[card][0],
+            model=cards.names[card][1],
+            sessions=round(float(rows.sessions.sum())),
+            shared=round(float((rows.sums[measures[0]].count * is_shared).sum())),
+            reward=means[0],
+            cost=means[1],
+            minutes=means[2],
+            is_best=card in enough and _is_best(fits[0], card, enough),
+            why=why,
+        )
+        result.append(each)
+    return tuple(result)
+
+
+def _find_cards(table: CellTable) -> _Cards:
+    harness, model = table.columns["harness"], table.columns["model"]
+    pairs = harness.codes * len(model.labels) + model.codes
+    used, codes = np.unique(pairs, return_inverse=True)
+    names = [
+        (cast("str", harness.labels[pair // len(model.labels)]), cast("str", model.labels[pair % len(model.labels)]))
+        for pair in used
+    ]
+    work = group_work(table, (table.sessions, table.sessions)).codes if len(table) else codes
+    size = int(work.max(initial=0)) + 1
+    counts = np.array([group_sums(work, table.sessions * (codes == card), size) for card in range(len(names))])
+    has_two = (counts >= MIN_IN_CELL).sum(axis=0) > 1 if names else np.zeros(size, dtype=bool)
+    return _Cards(names, codes, has_two[work].astype(np.float64))
+
+
+def _fit_cards(table: CellTable, measure: str, cards: _Cards, scale: GraderScale, *, is_reward: bool) -> StepFit | None:
+    """The means of all cards, if each had the same work, weekdays and graders: those of all sessions on shared work."""
+    count = table.sums[measure].count
+    chosen = (count > 0) & ((cards.is_shared > 0) | (len(cards.names) == 1))
+    rows, card = table.where(chosen), cards.codes[chosen]
+    if not len(rows):
+        return None
+    count = rows.sums[measure].count
+    work = group_work(rows, (count, count)).codes
+    nuisance = [indicators(work), indicators(rows.days % 7)]
+    if is_reward:
+        columns, rows = grader_columns(rows, measure, scale)
+        nuisance.append(columns)
+    others = np.column_stack(nuisance)
+    # With centred columns, the coefficient of a card is its mean on the average work of all.
+    others = others - (count @ others) / count.sum()
+    design = np.column_stack([np.eye(len(cards.names))[card], others])
+    sums = rows.sums[measure]
+    days = rows.days - int(rows.days.min())
+    return fit_steps(StepData(design=design, days=days, count=count, total=sums.total, squares=sums.squares))
+
+
+def _reason(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepFit | None) -> str:
+    """Why a card has no figures, "" if it has."""
+    rows = cards.codes == card
+    shared = float((table.sums[measure].count * cards.is_shared)[rows].sum())
+    if len(cards.names) == 1:
+        shared = float(table.sums[measure].count[rows].sum())
+    if fit is None or shared < MIN_SHARED:
+        kind = "graded sessions" if len(cards.names) == 1 else "graded sessions on work that another one does too"
+        return f"{shared:.0f} {kind}, and {MIN_SHARED} are needed"
+    if Z90 * float(np.sqrt(fit.covariance[card, card])) > MAX_HALF_WIDTH:
+        return f"its sessions differ too much: the interval would be wider than ± {MAX_HALF_WIDTH:.2f}".replace(
+            "0.", "."
+        )
+    return ""
+
+
+def _card_mean(rows: CellTable, fit: StepFit | None, card: int, measure: str) -> Mean | None:
+    plain = mean_of(rows, measure)
+    if fit is None or not plain.known:
+        return None
+    value = float(fit.mean + fit.coefficients[card])
+    half = Z90 * float(np.sqrt(fit.covariance[card, card]))
+    return Mean(
+        value=value,
+        low=clamp(measure, value - half),
+        high=clamp(measure, value + half),
+        sessions=plain.sessions,
+        known=plain.known,
+        provisional=plain.provisional,
+    )
+
+
+def _is_best(fit: StepFit | None, card: int, enough: Sequence[int]) -> bool:
+    """Whether a card is above each other one beyond chance, all comparisons together (Bonferroni)."""
+    others = [other for other in enough if other != card]
+    if fit is None or not others:
+        return False
+    limit = float(ndtri(1 - (1 - LEVEL) / 2 / len(others)))
+    for other in others:
+        contrast = np.zeros(len(fit.coefficients))
+        contrast[[card, other]] = 1, -1
+        error = float(np.sqrt(contrast @ fit.covariance @ contrast))
+        if float(contrast @ fit.coefficients) <= limit * error:
+            return False
+    return True

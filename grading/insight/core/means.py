@@ -1,0 +1,68 @@
+"""Means of cells with intervals that allow for differing days."""
+
+import math
+
+import numpy as np
+from scipy.special import stdtrit
+
+from grading.insight.core.cells import CellTable, Floats, group_sums
+from grading.insight.core.measures import MEASURES, MeasureUnit
+from grading.insight.core.results import Mean
+
+LEVEL = 0.90
+Z90, Z95 = 1.6448536269514722, 1.959963984540054
+# Fewer days are no sample of days.
+MIN_CLUSTERS = 4
+
+
+def mean_of(table: CellTable, measure: str) -> Mean:
+    """The mean of a measure over a table, with a 90 % interval.
+
+    Sessions of one day are alike, so days are the sample (ratio estimator of clusters: Cochran, "Sampling Techniques",
+    1977, section 9A.1). With fewer than MIN_CLUSTERS days, sessions are.
+    """
+    sums = table.sums[measure]
+    known, total = float(sums.count.sum()), float(sums.total.sum())
+    numbers = {
+        "sessions": round(float(table.sessions.sum())),
+        "known": round(known),
+        "provisional": round(float(table.provisional.sum())),
+    }
+    if known == 0:
+        return Mean(value=None, low=None, high=None, **numbers)
+    value = total / known
+    half = half_width(table, measure, value)
+    if half is None:
+        return Mean(value=value, low=None, high=None, **numbers)
+    low, high = clamp(measure, value - half), clamp(measure, value + half)
+    return Mean(value=value, low=low, high=high, **numbers)
+
+
+def clamp(measure: str, value: float) -> float:
+    """The nearest possible value of a measure: rewards and shares are in [0, 1], and nothing is below 0."""
+    unit = MEASURES[measure].unit if measure in MEASURES else None
+    return min(max(value, 0.0), 1.0 if unit in {MeasureUnit.REWARD, MeasureUnit.SHARE} else math.inf)
+
+
+def half_width(table: CellTable, measure: str, value: float) -> float | None:
+    """Half of the width of the mean's 90 % interval, None for a single session."""
+    sums = table.sums[measure]
+    known = float(sums.count.sum())
+    _, day = np.unique(table.days, return_inverse=True)
+    counts = group_sums(day, sums.count, int(day.max()) + 1)
+    totals = group_sums(day, sums.total, int(day.max()) + 1)
+    days = int((counts > 0).sum())
+    by_session = _squares(table, measure, value) / known / (known - 1) if known > 1 else None
+    if days < MIN_CLUSTERS or by_session is None:
+        freedom, variance = known - 1, by_session
+    else:
+        residual = totals - value * counts
+        by_day = float((residual**2).sum()) / known**2 * days / (days - 1)
+        freedom, variance = float(days - 1), by_day
+    return None if variance is None else float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)
+
+
+def _squares(table: CellTable, measure: str, value: float) -> float:
+    sums = table.sums[measure]
+    squares: Floats = sums.squares - 2 * value * sums.total + value**2 * sums.count
+    return max(0.0, float(squares.sum()))

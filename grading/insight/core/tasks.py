@@ -1,0 +1,63 @@
+"""Tasks that recur: the same work before and after a change, so that harder work can't explain it."""
+
+import math
+from typing import cast
+
+import numpy as np
+
+from grading.insight.core.bridge import GraderScale
+from grading.insight.core.cells import Booleans, CellTable, GraderKey, group_sums
+from grading.insight.core.decomposition import ChangeInputs
+from grading.insight.core.means import Z95
+from grading.insight.core.results import TaskChange
+
+# With fewer tasks or sessions on a side, tasks are no reference.
+MIN_TASKS, MIN_TASK_SESSIONS = 3, 10
+
+
+def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
+    """The mean change on the tasks that have sessions in both periods, each weighted by how well it is known.
+
+    `table` has the sessions with a task of both periods. None if too few tasks recur.
+    """
+    graders = table.columns["grader"]
+    labels = [cast("GraderKey", label) for label in graders.labels]
+    table = table.where(_keeps_component(table, inputs.scale, labels))
+    sums, tasks = table.sums[inputs.measure], table.columns["task"]
+    is_after = (table.days >= inputs.after.first.toordinal()).astype(np.float64)
+    size = len(tasks.labels)
+    sides = [group_sums(tasks.codes, sums.count * side, size) for side in (1 - is_after, is_after)]
+    recurs = np.minimum(*sides) > 0
+    old, new = (float(side[recurs].sum()) for side in sides)
+    if recurs.sum() < MIN_TASKS or min(old, new) < MIN_TASK_SESSIONS:
+        return None
+    numbers = {"tasks": int(recurs.sum()), "sessions": round(old + new)}
+    offsets = np.array([inputs.scale.offset_of(label) for label in labels])
+    corrected = table.sums["correction"].total if "correction" in table.sums else 0.0
+    total = sums.total - corrected - offsets[table.columns["grader"].codes] * sums.count
+    before, after = (group_sums(tasks.codes, total * side, size)[recurs] for side in (1 - is_after, is_after))
+    n0, n1 = sides[0][recurs], sides[1][recurs]
+    # The weight that gives the least variance of the mean difference.
+    weight = n0 * n1 / (n0 + n1)
+    weight /= weight.sum()
+    value = float((weight * (after / n1 - before / n0)).sum())
+    # What each day's sessions weigh, for the effects that whole days have.
+    share = np.zeros((2, size))
+    share[0, recurs], share[1, recurs] = -weight / n0, weight / n1
+    per_session = share[is_after.astype(int), tasks.codes]
+    first, last = int(table.days.min()), int(table.days.max())
+    on_day = group_sums(table.days - first, per_session * sums.count, last - first + 1)
+    variance = float((weight**2 * (1 / n0 + 1 / n1)).sum()) * inputs.effects.session
+    variance += float(on_day @ inputs.effects.covariance(last - first + 1) @ on_day)
+    half = Z95 * math.sqrt(variance)
+    return TaskChange(**numbers, value=value, low=value - half, high=value + half)
+
+
+def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderKey]) -> Booleans:
+    """The rows of tasks whose sessions were all read by graders that can be compared with one another."""
+    known = dict(zip(scale.graders, scale.components, strict=True))
+    component = np.array([known.get(label, -1) for label in labels])[table.columns["grader"].codes]
+    has_grade = component >= 0
+    pairs = np.unique(np.column_stack([table.columns["task"].codes, component])[has_grade], axis=0)
+    counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=len(table.columns["task"].labels))
+    return np.asarray(has_grade & (counts[table.columns["task"].codes] == 1), dtype=bool)

@@ -1,0 +1,171 @@
+"""What happened when: new versions, models and instruction files, rubrics, judges, policies and outages.
+
+A version, model, file or judge is new if it has not been seen before, and its harness, project or another judge has. It
+becomes a mark with its MIN_SESSIONS-th session, so that one odd session, or one that claims an odd version, is none.
+"""
+
+import datetime as dt
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from django.db.models import Count, F, Min, TextField
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from bandit.models import Arm, PolicyVersion
+from grading.days import midnight
+from grading.insight.core.results import MarkKind, Span, TimeMark
+from grading.insight.loading import sessions_during
+from grading.models import JudgePolicy, QuotaTransition, RubricActivation, Session
+from grading.models.quota import CLOSED_STATES
+
+MIN_SESSIONS = 5
+# Shorter outages have no mark.
+MIN_OUTAGE = dt.timedelta(hours=1)
+# Of each kind, at most so many, the newest.
+MOST = 20
+
+
+def load_marks(span: Span) -> tuple[TimeMark, ...]:
+    """The marks in the span, the oldest first. Some indexed queries, and four that read the sessions of the span."""
+    kinds = (
+        _new_values(span, MarkKind.VERSION, "facts__harness_version"),
+        _new_values(span, MarkKind.MODEL, "model"),
+        _instructions(span),
+        _judges(span),
+        _rubrics(span),
+        _policies(span),
+        _outages(span),
+    )
+    marks = [mark for kind in kinds for mark in sorted(kind, key=_order)[-MOST:]]
+    return tuple(sorted(marks, key=_order))
+
+
+def _order(mark: TimeMark) -> tuple[dt.datetime, str]:
+    return mark.at, mark.key
+
+
+def _mark(kind: MarkKind, at: dt.datetime, label: str, key: object, **fields: Any) -> TimeMark:
+    return TimeMark(kind=kind, at=at, day=timezone.localdate(at), label=label, key=f"{kind}:{key}", **fields)
+
+
+def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
+    """New versions or models of each harness."""
+    rows = sessions_during(span).exclude(**{path: ""}).filter(**{f"{path}__isnull": False}, harness__isnull=False)
+    values = rows.annotate(value=F(path)).values_list("harness", "value")
+    firsts = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
+    start: dict[int, dt.datetime] = {}
+    for harness, _value, first, _number in firsts:
+        start[harness] = min(first, start.get(harness, first))
+    arms = Arm.objects.select_related("merged_into").in_bulk(list(start))
+    earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
+    known = {harness: earlier.filter(harness=harness).exists() for harness in start}
+    for harness, value, first, number in firsts[-MOST * 2 :]:
+        is_first = first == start[harness] and not known[harness]
+        if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
+            continue
+        name = arms[harness].current.name
+        label = f"{name} {value}" if kind is MarkKind.VERSION else f"{value} with {name}"
+        yield _mark(kind, first, label, f"{name}:{value}", harness=name, value=value)
+
+
+def _instructions(span: Span) -> Iterator[TimeMark]:
+    """Changes of an instruction file: of a project, or of an agent's home folder."""
+    rows = sessions_during(span).filter(facts__instruction_files__isnull=False)
+    texts = rows.annotate(files=Cast("facts__instruction_files", TextField()))
+    groups = texts.values_list("project__name", "agent__name", "files")
+    seen: dict[tuple[str, str, str], dict[str, list[Any]]] = defaultdict(dict)
+    for project, agent, files, first, number in groups.annotate(first=Min("ended_at"), number=Count("pk")):
+        for name, digest in _named_hashes(files):
+            place = ("", agent, name) if name.startswith("~") else (project or "", "", name)
+            known = seen[place].setdefault(digest, [first, 0])
+            known[0], known[1] = min(known[0], first), known[1] + number
+    for (project, agent, name), digests in seen.items():
+        if not (project or agent):
+            continue
+        ordered = sorted(digests.items(), key=lambda item: item[1][0])
+        # The first text of the span may be an old one.
+        for digest, (first, number) in ordered[1:]:
+            if number >= MIN_SESSIONS:
+                label = f"{name} of {project or agent} changed"
+                key = f"{project or agent}:{name}:{digest[:12]}"
+                yield _mark(MarkKind.INSTRUCTIONS, first, label, key, project=project, agent=agent)
+
+
+def _named_hashes(files: str) -> Iterator[tuple[str, str]]:
+    entries = json.loads(files)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("name") and entry.get("hmac"):
+            yield str(entry["name"]), str(entry["hmac"])
+
+
+def _judges(span: Span) -> Iterator[TimeMark]:
+    """Models that judged for the first time."""
+    judged = sessions_during(span).filter(verdict__isnull=False).values_list("verdict__model")
+    firsts = sorted(judged.annotate(first=Min("ended_at"), number=Count("pk")), key=lambda row: row[1])
+    before = Session.objects.filter(ended_at__lt=midnight(span.first), verdict__isnull=False)
+    latest = before.order_by("-ended_at").values_list("verdict__model", flat=True).first()
+    known = {latest} if latest else {model for model, _first, _number in firsts[:1]}
+    for model, first, number in firsts:
+        if model not in known and number >= MIN_SESSIONS:
+            yield _mark(MarkKind.JUDGE, first, f"judge {model}", model, value=model)
+
+
+def _rubrics(span: Span) -> Iterator[TimeMark]:
+    """Rubrics that were made the active ones, but for the first of each kind of work."""
+    rows = RubricActivation.objects.filter(at__lt=_end(span)).select_related("rubric").order_by("at", "pk")
+    kinds = set[str]()
+    for row in rows:
+        if row.rubric.kind in kinds and row.at >= midnight(span.first):
+            yield _mark(MarkKind.RUBRIC, row.at, f"rubric {row.rubric}", row.pk, value=row.rubric.sha256)
+        kinds.add(row.rubric.kind)
+
+
+def _policies(span: Span) -> Iterator[TimeMark]:
+    """Changed policies of bandits and of the judge, but for the first ones."""
+    moments = {"created_at__gte": midnight(span.first), "created_at__lt": _end(span)}
+    for version in PolicyVersion.objects.filter(**moments, version__gt=1).select_related("bandit"):
+        label = f"policy {version.version} of the {version.bandit.name} bandit"
+        yield _mark(MarkKind.POLICY, version.created_at, label, f"{version.bandit.name}:{version.version}")
+    first = JudgePolicy.objects.order_by("pk").first()
+    for row in JudgePolicy.objects.filter(**moments):
+        if row == first:
+            continue
+        yield _mark(MarkKind.POLICY, row.created_at, "the judge’s policy", f"judge:{row.pk}")
+
+
+def _outages(span: Span) -> Iterator[TimeMark]:
+    """Times in which a judge could not be called, of at least MIN_OUTAGE. One that lasts has no end."""
+    rows = QuotaTransition.objects.filter(at__lt=_end(span)).order_by("quota", "at", "pk").select_related("quota")
+    by_quota: dict[int, list[QuotaTransition]] = defaultdict(list)
+    for row in rows.filter(at__gte=midnight(span.first) - dt.timedelta(days=30)):
+        by_quota[row.quota_id].append(row)
+    for transitions in by_quota.values():
+        yield from _closed_times(transitions, span)
+
+
+def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterator[TimeMark]:
+    began: QuotaTransition | None = None
+    for row, _after in pairwise([*transitions, None]):
+        if row is None:
+            continue
+        is_closed = row.state in CLOSED_STATES
+        if is_closed and began is None:
+            began = row
+        elif not is_closed and began is not None:
+            if row.at - began.at >= MIN_OUTAGE and row.at >= midnight(span.first):
+                yield _outage(began, row.at)
+            began = None
+    if began is not None and _end(span) - began.at >= MIN_OUTAGE:
+        yield _outage(began, None)
+
+
+def _outage(began: QuotaTransition, until: dt.datetime | None) -> TimeMark:
+    return _mark(MarkKind.OUTAGE, began.at, f"{began.quota.model} out", began.pk, until=until)
+
+
+def _end(span: Span) -> dt.datetime:
+    return midnight(span.last + dt.timedelta(days=1))

@@ -1,0 +1,363 @@
+"""Results of Insight as text, for the page, the letter, e-mail and webhook. Pure: no Django.
+
+Every statement about a result is made here, so that one benchmark can check what people are told. "The agents did
+worse" is said only of tasks that recur; a mark is named with "since", never with "because".
+"""
+
+import datetime as dt
+
+from grading.insight.core.measures import Measure, MeasureUnit
+from grading.insight.core.results import (
+    AgentCard,
+    BridgeOffer,
+    ChangePart,
+    EffectFinding,
+    MarkEffect,
+    MarkKind,
+    Mean,
+    PartName,
+    PeriodChange,
+    Span,
+    TimeMark,
+    WorkReference,
+)
+
+MICRODOLLARS = 1_000_000
+AGENTS_DID_WORSE = "the agents did worse"
+AGENTS_DID_BETTER = "the agents did better"
+# Counts from here on have no decimals.
+MANY = 100
+# Smaller parts of a reward are not worth a sentence.
+MIN_PART = 0.0005
+WEEK = 7
+DAY_SECONDS, HOUR_SECONDS = 86_400, 3_600
+
+NAMES = {
+    PartName.MIX: "mix",
+    PartName.WITHIN: "within",
+    PartName.GRADERS: "graders",
+    PartName.MISSING: "missing",
+}
+# What each part is, as the subject of a sentence.
+SUBJECTS = {
+    PartName.MIX: "other work",
+    PartName.WITHIN: "other results on like work",
+    PartName.GRADERS: "other graders",
+    PartName.MISSING: "other gaps in grading",
+}
+
+
+# Numbers
+
+
+def write_value(measure: Measure, value: float | None) -> str:
+    """A value with its unit: .619, 12 %, 1.4, 3.2 min, $1.20. A dash if it is unknown."""
+    if value is None:
+        return "–"
+    sign = "−" if value < 0 and float(f"{value:.3f}") != 0 else ""
+    size = abs(value)
+    if measure.unit is MeasureUnit.REWARD:
+        return sign + f"{size:.3f}".removeprefix("0")
+    if measure.unit is MeasureUnit.SHARE:
+        return f"{sign}{100 * size:.1f} %"
+    if measure.unit is MeasureUnit.MICRODOLLARS:
+        return f"{sign}${size / MICRODOLLARS:,.2f}"
+    if measure.unit is MeasureUnit.MINUTES:
+        return f"{sign}{size:,.1f} min"
+    return f"{sign}{size:,.0f}" if measure.unit is MeasureUnit.SESSIONS or size >= MANY else f"{sign}{size:,.2f}"
+
+
+def write_signed(measure: Measure, value: float | None) -> str:
+    """A difference with its sign: +.020."""
+    text = write_value(measure, value)
+    return text if value is None or text.startswith("−") else f"+{text}"
+
+
+def write_interval(measure: Measure, low: float | None, high: float | None) -> str:
+    return f"{write_signed(measure, low)} to {write_signed(measure, high)}"
+
+
+def write_size(measure: Measure, value: float) -> str:
+    """The size of a difference without its sign."""
+    return write_value(measure, abs(value))
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def write_span(span: Span) -> str:
+    """A span of days: "30 Mar – 5 Apr"."""
+    return f"{span.first:%-d %b} – {span.last:%-d %b}"
+
+
+# What changed between two periods
+
+
+def write_headline(change: PeriodChange) -> str:
+    """One sentence for the top of the page and the letter: what sessions earned, and the change on the period before.
+
+    "341 sessions earned .619 on average, up .020 on the week before; 9 of these rewards are provisional."
+    """
+    after, before = change.after, change.before
+    if after.value is None:
+        return (
+            f"No session of {write_span(change.after_span)} has a value yet: {_plural(after.sessions, 'session')} came."
+        )
+    verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
+    text = f"{_plural(after.known, 'session')} {verb} {write_value(change.measure, after.value)} on average"
+    if change.difference is not None and before.value is not None:
+        text += f", {_direction(change)} {_than(change.before_span)}"
+    if after.provisional:
+        text += f"; {after.provisional} of these rewards {'is' if after.provisional == 1 else 'are'} provisional"
+    return f"{text}."
+
+
+def _direction(change: PeriodChange) -> str:
+    difference = change.difference or 0.0
+    size = write_size(change.measure, difference)
+    if size == write_size(change.measure, 0.0):
+        return "as"
+    within_chance = change.low is not None and change.high is not None and change.low <= 0 <= change.high
+    chance = ", which may be chance," if within_chance else ""
+    return f"{'up' if difference > 0 else 'down'} {size}{chance} on"
+
+
+def _than(span: Span) -> str:
+    return "the week before" if span.days == WEEK else write_span(span)
+
+
+def write_change(change: PeriodChange) -> tuple[str, ...]:
+    """Sentences about the parts: what is known of each, and what cannot be told. Never names a cause."""
+    if change.difference is None:
+        empty = change.before_span if not change.before.known else change.after_span
+        return (f"Nothing can be compared: no session of {write_span(empty)} has a value.",)
+    sentences = [_sum_up(change)]
+    sentences += [_cannot_tell_apart(change, part) for part in change.parts if len(part.names) > 1]
+    verdict = _conclude(change)
+    if verdict:
+        sentences.append(verdict)
+    if change.bridge is not None and change.bridge.rubric:
+        sentences.append(write_bridge(change.bridge))
+    return tuple(sentences)
+
+
+def _sum_up(change: PeriodChange) -> str:
+    """The mean's change and the identified parts that matter, the largest first."""
+    difference = change.difference or 0.0
+    size = write_size(change.measure, difference)
+    if size == write_size(change.measure, 0.0):
+        start = "The mean is the same as before"
+    else:
+        start = f"The mean {'rose' if difference > 0 else 'fell'} by {size}"
+    known = [part for part in change.parts if part.is_identified and not _is_small(change.measure, part)]
+    known.sort(key=lambda part: -abs(part.value or 0.0))
+    clauses = [_clause(change.measure, part) for part in known]
+    return f"{start}: {'; '.join(clauses)}." if clauses else f"{start}."
+
+
+def _is_small(measure: Measure, part: ChangePart) -> bool:
+    return write_size(measure, part.value or 0.0) == write_size(measure, 0.0)
+
+
+def _clause(measure: Measure, part: ChangePart) -> str:
+    value = part.value or 0.0
+    size, subject = write_size(measure, value), SUBJECTS[part.names[0]]
+    effect = f"{'add' if part.names[0] is not PartName.MIX else 'adds'} {size}"
+    if value < 0:
+        effect = f"{'take' if part.names[0] is not PartName.MIX else 'takes'} {size} away"
+    return f"{subject} {effect} ({write_interval(measure, part.low, part.high)})"
+
+
+def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
+    names = " and ".join(SUBJECTS[name] for name in part.names)
+    together = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
+    return f"{names.capitalize()} cannot be told apart, because {part.why}; together they come to {together}."
+
+
+def _conclude(change: PeriodChange) -> str:
+    """Whether the agents did worse or better, as far as that can be told."""
+    within, better = change.part(PartName.WITHIN), change.measure.better
+    if within is None or not better:
+        return ""
+    if not within.is_identified:
+        return "Whether the agents changed cannot be told."
+    if within.low is None or within.high is None or within.low <= 0 <= within.high:
+        return "On like work, nothing changed beyond chance."
+    sign = -1 if within.high < 0 else 1
+    bound = change.within_most if sign < 0 else change.within_least
+    if bound is not None and bound * sign <= 0:
+        return "Sessions without a grade may explain what changed on like work."
+    tasks = change.tasks
+    if tasks is None:
+        return "Whether the agents or the difficulty of the work changed cannot be told, because too few tasks recur."
+    recurring = f"On {_plural(tasks.tasks, 'task')} that recur"
+    interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
+    end = tasks.high if sign < 0 else tasks.low
+    if end * sign <= 0:
+        return f"{recurring}, nothing changed beyond chance ({interval}): the other work may have become different."
+    claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
+    return f"{recurring}, {claim}: {interval}."
+
+
+def write_part(part: ChangePart) -> str:
+    """A few words under a part's figure: "other work", "cannot be told apart from graders"."""
+    if part.is_identified:
+        return SUBJECTS[part.names[0]]
+    return f"{' + '.join(NAMES[name] for name in part.names)}: cannot be told apart, because {part.why}"
+
+
+def write_bridge(bridge: BridgeOffer) -> str:
+    """The offer as a question: "Re-read 30 sessions for about $1.20?"."""
+    price = "" if bridge.cost_micro is None else f" for about ${bridge.cost_micro / MICRODOLLARS:,.2f}"
+    more = "more " if bridge.read_by_both else ""
+    return f"Re-read {bridge.needed} {more}sessions{price}? Then {bridge.new} can be compared with {bridge.old}."
+
+
+def write_missing_bound(change: PeriodChange) -> str:
+    """The bound for missing grades; empty without missing ones."""
+    if change.missing_low is None or change.missing_high is None:
+        return ""
+    low, high = (write_signed(change.measure, value) for value in (change.missing_low, change.missing_high))
+    return f"If all missing grades were .3, the change would be {low}; if all were .8, {high}."
+
+
+# What came with it
+
+
+def write_mark(mark: TimeMark) -> str:
+    """A mark with its time: "claude-code 2.1.4, 5 Apr", "judge out for 12 h from 5 Apr 09:47 UTC"."""
+    if mark.kind is not MarkKind.OUTAGE:
+        return f"{mark.label}, {mark.day:%-d %b}"
+    start = f"{mark.at.astimezone(dt.UTC):%-d %b %H:%M} UTC"
+    if mark.until is None:
+        return f"{mark.label} since {start}"
+    seconds = (mark.until - mark.at).total_seconds()
+    length = f"{seconds / DAY_SECONDS:.0f} days" if seconds >= 2 * DAY_SECONDS else f"{seconds / HOUR_SECONDS:.0f} h"
+    return f"{mark.label} for {length} from {start}"
+
+
+def write_effect(effect: MarkEffect) -> str:
+    """One sentence: what changed since the mark, on like work, with the interval and its width."""
+    start = _since(effect)
+    title = effect.measure.title.lower()
+    if effect.finding is EffectFinding.NOT_ENOUGH:
+        counts = f"{_plural(effect.before, 'session')} before and {effect.after:,} after"
+        return f"{start} there is not enough to say about {title}: {effect.why} ({counts})."
+    if effect.finding in {EffectFinding.WORSE, EffectFinding.BETTER}:
+        return f"{start} {_on_tasks(effect, title)}"
+    numbers = _numbers(effect)
+    if effect.finding is EffectFinding.UNCLEAR:
+        return f"{start} {title} did not change beyond chance on like work: {numbers}."
+    direction = "lower" if (effect.effect or 0.0) < 0 else "higher"
+    text = f"{start} {title} is {direction} on like work: {numbers}."
+    if effect.finding is EffectFinding.CHANGED:
+        return text
+    if effect.reference is WorkReference.NONE:
+        return f"{text} Whether the agents or the work changed cannot be told, because too few tasks recur."
+    same = write_interval(effect.measure, effect.task_low, effect.task_high)
+    return f"{text} On {_plural(effect.tasks, 'task')} that recur it did not change beyond chance ({same})."
+
+
+def _since(effect: MarkEffect) -> str:
+    labels = [mark.label for mark in reversed(effect.marks)]
+    if len(labels) == 1:
+        return f"Since {labels[0]},"
+    return f"Since {', '.join(labels[:-1])} and {labels[-1]}, with too few sessions between them to tell them apart,"
+
+
+def _numbers(effect: MarkEffect) -> str:
+    interval = write_interval(effect.measure, effect.low, effect.high)
+    width = "–" if effect.width is None else write_value(effect.measure, effect.width)
+    return f"{write_signed(effect.measure, effect.effect)} ({interval}, width {width})"
+
+
+def _on_tasks(effect: MarkEffect, title: str) -> str:
+    value = effect.task_effect or 0.0
+    interval = write_interval(effect.measure, effect.task_low, effect.task_high)
+    width = write_value(effect.measure, (effect.task_high or 0.0) - (effect.task_low or 0.0))
+    numbers = f"{write_signed(effect.measure, value)} ({interval}, width {width})"
+    where = f"on {_plural(effect.tasks, 'task')} that recur"
+    if effect.measure.unit is MeasureUnit.REWARD:
+        claim = AGENTS_DID_WORSE if effect.finding is EffectFinding.WORSE else AGENTS_DID_BETTER
+        return f"{claim} {where}: {numbers}."
+    return f"{title} is {'lower' if value < 0 else 'higher'} {where}: {numbers}."
+
+
+# Which agent on my work?
+
+
+def write_agent(card: AgentCard) -> str:
+    """One sentence about a card, or that there is not enough to say and what is missing."""
+    name = f"{card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
+    if card.reward is None or card.reward.value is None:
+        return f"{name}: not enough to say. {card.why[:1].upper()}{card.why[1:]}."
+    best = ", more than any other beyond chance" if card.is_best else ""
+    text = f"{name} earns {_short(card.reward)} on like work{best}"
+    extras = []
+    if card.cost is not None and card.cost.value is not None:
+        extras.append(f"costs ${card.cost.value / MICRODOLLARS:,.2f}")
+    if card.minutes is not None and card.minutes.value is not None:
+        extras.append(f"takes {card.minutes.value:,.1f} minutes")
+    more = f" It {' and '.join(extras)} a session." if extras else ""
+    return f"{text} ({_plural(card.shared or card.sessions, 'session')}).{more}"
+
+
+def _short(mean: Mean) -> str:
+    value, half = f"{mean.value or 0.0:.3f}".removeprefix("0"), ""
+    if mean.low is not None and mean.high is not None:
+        half = " ± " + f"{(mean.high - mean.low) / 2:.3f}".removeprefix("0")
+    return value + half
+
+
+# The weekly letter
+
+
+def write_subject(change: PeriodChange) -> str:
+    """The subject of the weekly letter: "Week of 30 March: .619, up .020"."""
+    week = f"Week of {change.after_span.first:%-d %B}"
+    if change.after.value is None:
+        return f"{week}: no grades"
+    value = write_value(change.measure, change.after.value)
+    if change.difference is None:
+        return f"{week}: {value}"
+    size = write_size(change.measure, change.difference)
+    if size == write_size(change.measure, 0.0):
+        return f"{week}: {value}, as the week before"
+    return f"{week}: {value}, {'up' if change.difference > 0 else 'down'} {size}"
+
+
+def write_letter(
+    change: PeriodChange, effects: tuple[MarkEffect, ...], marks: tuple[TimeMark, ...], cards: tuple[AgentCard, ...]
+) -> tuple[str, ...]:
+    """The statistical sentences of the weekly letter, at most four: the mean, its parts, what came with it, and
+    which agent. The fifth, about sessions to review, is the letter's own.
+    """
+    sentences = [write_headline(change), " ".join(write_change(change))]
+    news = _most_telling(effects)
+    outages = [mark for mark in marks if mark.kind is MarkKind.OUTAGE and _is_within(mark, change.after_span)]
+    if news is not None:
+        sentences.append(write_effect(news))
+    elif outages:
+        sentences.append(f"{'; '.join(write_mark(mark) for mark in outages)}.".capitalize())
+    best = next((card for card in cards if card.is_best), None)
+    if best is not None:
+        sentences.append(write_agent(best))
+    elif len(cards) > 1:
+        sentences.append("Which harness and model does best on like work cannot be told yet.")
+    return tuple(sentences)
+
+
+def _most_telling(effects: tuple[MarkEffect, ...]) -> MarkEffect | None:
+    """The first effect beyond chance, something that got worse before anything else."""
+    order = (
+        EffectFinding.WORSE,
+        EffectFinding.HARDER_OR_WORSE,
+        EffectFinding.BETTER,
+        EffectFinding.EASIER_OR_BETTER,
+    )
+    return next((effect for finding in order for effect in effects if effect.finding is finding), None)
+
+
+def _is_within(mark: TimeMark, span: Span) -> bool:
+    return span.first <= mark.day <= span.last

@@ -1,0 +1,80 @@
+"""Puts sessions into the review queue whose verdict and outcome contradict each other."""
+
+import datetime as dt
+
+from django.db import transaction
+from django.utils import timezone
+
+from grading.days import midnight
+from grading.models import OutcomeRecord, ReviewItem, Session
+from grading.models.outcomes import OutcomeKind, OutcomeResult
+from grading.models.review import ItemState, QueueEntry
+from grading.review import queue
+
+# How far apart a verdict and an outcome are at least, in reward.
+GAP = 0.4
+# Work that has not landed is no outcome before this time.
+PATIENCE = dt.timedelta(days=14)
+# So many sessions of one arm on one day become one item.
+TOGETHER = 5
+RESULTS: dict[str, float] = {OutcomeResult.PASS: 1.0, OutcomeResult.FAIL: 0.0}
+
+
+def check(session: Session, now: dt.datetime) -> bool:
+    """Open a review item for a session whose verdict and outcome are at least GAP apart. Whether it did.
+
+    Not if a person has graded it or taken it off the queue, nor if it waits already.
+    """
+    with transaction.atomic():
+        locked = (
+            Session.objects.select_for_update(of=("self",)).select_related("verdict", "category").get(pk=session.pk)
+        )
+        reason = find(locked, now)
+        has_item = ReviewItem.objects.filter(session=locked).exists()
+        if not reason or has_item or locked.reward_source == "human":
+            return False
+        queue.enter(locked, QueueEntry.OUTCOME, reason)
+        _combine(locked, now)
+    return True
+
+
+def find(session: Session, now: dt.datetime) -> str:
+    """The contradiction in words, or "" if there is none."""
+    verdict = session.verdict.value if session.verdict else None
+    if verdict is None:
+        return ""
+    for record in session.outcomes.latest_per_kind().values():
+        value = _value(session, record, now)
+        if value is not None and abs(value - verdict) >= GAP:
+            detail = record.detail or f"{record.kind} {record.shown_result}"
+            return f"The verdict is {verdict:.2f}, but {detail}."
+    return ""
+
+
+def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float | None:
+    """An outcome as a reward would be, or None if it says nothing about the work yet."""
+    if record.kind in {OutcomeKind.CLOSED, OutcomeKind.REVERTED}:
+        return None  # a closed pull request may be finished elsewhere; `landed` counts what was reverted
+    landing = getattr(session, "landing", None)
+    if record.kind == OutcomeKind.LANDED and landing and landing.open and now - session.ended_at < PATIENCE:
+        return None
+    return record.number if record.number is not None else RESULTS.get(record.result)
+
+
+def _combine(session: Session, now: dt.datetime) -> None:
+    """Let one item stand for all of today, if TOGETHER or more sessions of the arm came in today."""
+    today = ReviewItem.objects.filter(
+        entered_as=QueueEntry.OUTCOME,
+        entered_at__gte=midnight(timezone.localdate(now)),
+        session__category=session.category,
+    ).order_by("pk")
+    items = list(today)
+    if len(items) < TOGETHER:
+        return
+    first, *others = items
+    arm = session.category.name if session.category else "no category"
+    ReviewItem.objects.filter(pk=first.pk).update(
+        why=f"Verdicts and outcomes of {len(items)} sessions of {arm} contradict each other today. This is the first."
+    )
+    for item in others:
+        queue.leave(item, ItemState.DONE)

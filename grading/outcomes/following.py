@@ -1,0 +1,316 @@
+"""Looks up, in followed repositories, what became of the commits that sessions own.
+
+enrol new sessions ─► fetch each repository with sessions that are due ─► find their commits ─► decide ─► record
+
+A round looks at a session 10 minutes, 1, 3, 7, 14 and 30 days after its end. Sessions are claimed before slow work, and
+a round that dies is repeated: what it records depends on the mirror alone.
+"""
+
+import datetime as dt
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from grading.evidence.owner_rule import FULL_HASHES
+from grading.models import Artifact, CommitSighting, Evidence, Repository, Session, SessionCommit, SessionLanding
+from grading.models.evidence import ArtifactKind
+from grading.models.fields import short_hash
+from grading.models.outcomes import Authorship, CommitState, LandingState, OutcomeKind
+from grading.outcomes import addresses, contradictions, landing
+from grading.outcomes.addresses import BadAddress
+from grading.outcomes.authorship import ClaimedCommit, decide_authorship
+from grading.outcomes.git import GitFailed
+from grading.outcomes.landing import CommitOutcome, DefaultBranch
+from grading.outcomes.local_repositories import RepositoryRefused
+from grading.outcomes.mirror import CommitInfo, Mirror
+from grading.outcomes.recording import ReportedOutcome, record
+from grading.signals.remotes import project_key
+from grading.witness import Witness
+from gradingsite.sealing import CannotBeRead, unseal
+
+logger = logging.getLogger(__name__)
+
+MINUTE, DAY = dt.timedelta(minutes=1), dt.timedelta(days=1)
+CHECKS = (10 * MINUTE, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY)
+# A session that no other process finishes within this time is looked up again.
+LEASE = 30 * MINUTE
+BATCH = 2000
+MAX_CLAIMS = 200  # commits of one session
+MAX_TIPS = 5000
+# A shorter hash is too short to be recognised without its subject in a repository of another project.
+RECOGNISABLE = 12
+TOKEN_PURPOSE = "repository token"  # noqa: S105 - no secret
+
+
+def mirror_of(repository: Repository) -> Mirror:
+    """The mirror on this host."""
+    return Mirror(Path(settings.STATE_DIR) / "mirrors" / f"{repository.pk}.git")
+
+
+def next_check(ended_at: dt.datetime, now: dt.datetime) -> dt.datetime | None:
+    """When a session that ended then is looked up after `now`; None after the last time."""
+    return min((ended_at + wait for wait in CHECKS if ended_at + wait > now), default=None)
+
+
+def enrol(now: dt.datetime) -> int:
+    """Let sessions that claim commits be looked up, the newest first. Returns how many are new.
+
+    A session from before its repository was followed is looked up once, and again if it is recent.
+    """
+    if not Repository.objects.filter(is_paused=False).exists():
+        return 0
+    claims = Artifact.objects.filter(kind=ArtifactKind.COMMIT, owned_by=None).values("session")
+    sessions = Session.objects.yours().filter(pk__in=claims, landing=None).order_by("-ended_at", "-pk")[:BATCH]
+    first = CHECKS[0]
+    rows = [SessionLanding(session=session, next_check_at=max(now, session.ended_at + first)) for session in sessions]
+    SessionLanding.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+def run_due(now: dt.datetime) -> int:
+    """Look up the sessions that are due. Returns how many."""
+    for repository in Repository.objects.filter(is_paused=False, first_fetched_at=None):
+        # Its commits so far are history: what comes later can be told from them.
+        if repository.fetched_at is None or now - repository.fetched_at > LEASE:
+            fetch(repository, now)
+    enrol(now)
+    due = SessionLanding.objects.filter(next_check_at__lte=now).order_by("next_check_at", "pk")
+    with transaction.atomic():
+        keys = [row.pk for row in due.select_for_update(skip_locked=True)[:BATCH]]
+        SessionLanding.objects.filter(pk__in=keys).update(next_check_at=now + LEASE)
+    sessions = list(Session.objects.filter(pk__in=keys).select_related("agent", "project"))
+    if sessions:
+        look_up(sessions, now)
+    return len(sessions)
+
+
+def look_up(sessions: Sequence[Session], now: dt.datetime) -> None:
+    """Find out what became of the commits of these sessions, and record what changed.
+
+    Fetches each repository of their projects once. If that fails, its sessions are left as they are and looked up
+    again after LEASE.
+    """
+    repositories = list(Repository.objects.filter(is_paused=False).select_related("project"))
+    by_project = {repository.project_id: repository for repository in repositories}
+    homes = {session.pk: by_project.get(session.project_id) if session.project_id else None for session in sessions}
+    unreadable = {each.pk for each in {*homes.values()} if each is not None and not fetch(each, now)}
+    readable = [each for each in repositories if each.pk not in unreadable]
+    sessions = [session for session in sessions if (home := homes[session.pk]) is None or home.pk not in unreadable]
+    claims = _load_claims(sessions)
+    found = _find_commits(sessions, claims, readable, homes)
+    commits = [commit for each in found.values() for commit in each]
+    for repository in readable:
+        _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
+    for session in sessions:
+        with transaction.atomic():
+            _store(session, found[session.pk], now)
+        contradictions.check(session, now)
+
+
+def fetch(repository: Repository, now: dt.datetime) -> bool:
+    """Bring the mirror of a repository up to date, and note which commits are new. Whether it worked."""
+    try:
+        token = unseal(repository.sealed_token, purpose=TOKEN_PURPOSE) if repository.sealed_token else ""
+        mirror = mirror_of(repository)
+        fetched = mirror.fetch(addresses.parse(repository.url), repository.default_branch, token=token)
+        is_first = repository.first_fetched_at is None
+        new = [] if is_first else mirror.new_commits(repository.tips)
+    except (GitFailed, BadAddress, RepositoryRefused, CannotBeRead) as error:
+        logger.warning("repository %s was not fetched: %s", repository, error)
+        Repository.objects.filter(pk=repository.pk).update(error=str(error), fetched_at=now)
+        return False
+    with transaction.atomic():
+        sightings = [CommitSighting(repository=repository, sha=sha, seen_at=now) for sha in new]
+        CommitSighting.objects.bulk_create(sightings, ignore_conflicts=True, batch_size=500)
+        repository.tips = sorted(fetched.tips)[:MAX_TIPS]
+        repository.has_branches = fetched.has_branches
+        repository.fetched_at, repository.error = now, ""
+        repository.first_fetched_at = repository.first_fetched_at or now
+        repository.save(update_fields=["tips", "has_branches", "fetched_at", "error", "first_fetched_at"])
+    return True
+
+
+def _load_claims(sessions: Sequence[Session]) -> dict[int, list[Artifact]]:
+    """The commits that each session owns, one claim for each hash."""
+    rows = Artifact.objects.filter(session__in=sessions, kind=ArtifactKind.COMMIT, owned_by=None).order_by("pk")
+    claims: dict[int, dict[str, Artifact]] = defaultdict(dict)
+    for row in rows:
+        if len(claims[row.session_id]) < MAX_CLAIMS:
+            claims[row.session_id].setdefault(row.key, row)
+    return {session.pk: list(claims[session.pk].values()) for session in sessions}
+
+
+def _find_commits(
+    sessions: Sequence[Session],
+    claims: Mapping[int, Sequence[Artifact]],
+    repositories: Sequence[Repository],
+    homes: Mapping[int, Repository | None],
+) -> dict[int, list[SessionCommit]]:
+    """Unsaved rows for the commits of each session: where each is, and whether it counts as the session's own."""
+    hashes = {claim.key for each in claims.values() for claim in each}
+    infos = {repository.pk: mirror_of(repository).describe(hashes) for repository in repositories}
+    context = _ClaimContext(sessions, claims)
+    found: dict[int, list[SessionCommit]] = {}
+    for session in sessions:
+        home = homes[session.pk]
+        ordered = [*filter(None, [home]), *(each for each in repositories if each != home)]
+        commits: dict[str, SessionCommit] = {}
+        for claim in claims[session.pk]:
+            commit = SessionCommit(session=session, claim=claim.key)
+            for repository in ordered:
+                info = infos[repository.pk].get(claim.key)
+                if info is not None and (repository == home or _is_recognised(claim, info)):
+                    commit.repository, commit.sha = repository, info.sha
+                    commit.committer = short_hash(info.committer)
+                    commit.authorship = context.decide(claim, commit, info)
+                    break
+            # A short and the full hash of one commit are one commit.
+            commits.setdefault(commit.sha or claim.key, commit)
+        found[session.pk] = list(commits.values())
+    return found
+
+
+def _is_recognised(claim: Artifact, info: CommitInfo) -> bool:
+    """Whether a claim means this commit of a repository that is not its project's."""
+    is_long = len(claim.key) in FULL_HASHES or len(claim.key) >= RECOGNISABLE
+    return is_long or (bool(claim.subject) and claim.subject == info.subject[: len(claim.subject)])
+
+
+class _ClaimContext:
+    """What decides about authorship besides the commit: sightings, times of claims, other agents, known committers."""
+
+    def __init__(self, sessions: Sequence[Session], claims: Mapping[int, Sequence[Artifact]]) -> None:
+        self.sessions = {session.pk: session for session in sessions}
+        rows = [claim for each in claims.values() for claim in each]
+        receipts = {claim.receipt for claim in rows}
+        self.received = dict(Evidence.objects.filter(pk__in=receipts).values_list("pk", "received_at"))
+        lookups = {claim.lookup for claim in rows}
+        others = Artifact.objects.filter(lookup__in=lookups, kind=ArtifactKind.COMMIT).values_list(
+            "lookup", "key", "session__agent"
+        )
+        self.claims_by_lookup: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for lookup, key, agent in others:
+            self.claims_by_lookup[lookup].add((key, agent))
+        own = SessionCommit.objects.filter(authorship=Authorship.OWN, session__agent__in={s.agent_id for s in sessions})
+        self.known = Counter(own.values_list("session__agent", "repository", "committer"))
+        self.seen: dict[int, dict[str, dt.datetime]] = {}
+
+    def decide(self, claim: Artifact, commit: SessionCommit, info: CommitInfo) -> Authorship:
+        session, repository = self.sessions[commit.session_id], commit.repository
+        if repository is None:
+            return Authorship.NOT_FOUND
+        others = self.claims_by_lookup[claim.lookup]
+        shared = any(
+            agent != session.agent_id and (key.startswith(claim.key) or claim.key.startswith(key))
+            for key, agent in others
+        )
+        seen = CommitSighting.objects.filter(repository=repository, sha=info.sha).values_list("seen_at", flat=True)
+        return decide_authorship(
+            ClaimedCommit(
+                started_at=session.started_at,
+                ended_at=session.ended_at,
+                committed_at=info.committed_at,
+                seen_at=seen.first(),
+                claimed_at=self.received.get(claim.receipt) or timezone.now(),
+                credits_history=repository.credits_history,
+                is_shared=shared,
+                known_commits=self.known[session.agent_id, repository.pk, commit.committer],
+            )
+        )
+
+
+def _decide(repository: Repository, commits: Sequence[SessionCommit]) -> None:
+    """Set what became of the own commits among these, which are all of this repository."""
+    own = [commit for commit in commits if commit.authorship == Authorship.OWN]
+    if not own:
+        return
+    since = min(commit.session.started_at or commit.session.ended_at - DAY for commit in own) - DAY
+    mirror = mirror_of(repository)
+    branch = DefaultBranch.load(mirror, repository.default_branch, since)
+    pulls = _pull_numbers(repository, {commit.session_id for commit in own})
+    numbers: dict[str, set[str]] = defaultdict(set)
+    for commit in own:
+        numbers[commit.sha] |= pulls.get(commit.session_id, set())
+    outcomes = landing.decide(mirror, branch, {commit.sha for commit in own}, numbers)
+    for commit in own:
+        outcome: CommitOutcome = outcomes[commit.sha]
+        commit.state = outcome.state
+        commit.landed_as, commit.reverted_by = outcome.landed_as, outcome.reverted_by
+
+
+def _pull_numbers(repository: Repository, sessions: Iterable[int]) -> dict[int, set[str]]:
+    """The numbers of the pull requests of this repository that each session owns."""
+    key = project_key(repository.url)
+    rows = Artifact.objects.filter(session__in=list(sessions), kind=ArtifactKind.PULL_REQUEST, owned_by=None)
+    numbers: dict[int, set[str]] = defaultdict(set)
+    for session, url in rows.values_list("session", "key"):
+        address, _, number = url.rpartition("/pull/")
+        if number.isdecimal() and project_key(address) == key:
+            numbers[session].add(number)
+    return numbers
+
+
+def _store(session: Session, commits: Sequence[SessionCommit], now: dt.datetime) -> None:
+    """Store what became of a session's commits, and append an outcome if that changed.
+
+    A commit that cannot be found any more keeps what was known of it: a deleted branch is no news about the work.
+    """
+    row = SessionLanding.objects.select_for_update().filter(session=session).first() or SessionLanding(session=session)
+    known = {commit.claim: commit for commit in SessionCommit.objects.filter(session=session)}
+    current = [
+        known[commit.claim] if commit.state == CommitState.UNKNOWN and commit.claim in known else commit
+        for commit in commits
+    ]
+    SessionCommit.objects.filter(session=session).delete()
+    for commit in current:
+        commit.pk = None
+    SessionCommit.objects.bulk_create(current)
+    counts = Counter(commit.state for commit in current)
+    before = (row.state, row.landed, row.reverted, row.open)
+    row.landed, row.reverted = counts[CommitState.LANDED], counts[CommitState.REVERTED]
+    row.open, row.claimed = counts[CommitState.OPEN], len(current)
+    row.state = summarise(row.landed, row.reverted, row.open)
+    row.checked_at, row.next_check_at = now, next_check(session.ended_at, now)
+    row.save()
+    if (row.state, row.landed, row.reverted, row.open) != before and row.state != LandingState.UNKNOWN:
+        _record_landing(session, row, current, now)
+
+
+def summarise(landed: int, reverted: int, not_landed: int) -> LandingState:
+    """What became of all own commits of a session whose state is known."""
+    total = landed + reverted + not_landed
+    if not total:
+        return LandingState.UNKNOWN
+    if landed == total:
+        return LandingState.LANDED
+    if landed:
+        return LandingState.PARTLY
+    return LandingState.REVERTED if reverted else LandingState.OPEN
+
+
+def describe(row: SessionLanding, branch: str) -> str:
+    """What became of the commits: "3 of 4 commits on main, 1 reverted"."""
+    total = row.landed + row.reverted + row.open
+    commits = "commit" if total == 1 else "commits"
+    text = f"{row.landed} of {total} {commits} on {branch}"
+    return f"{text}, {row.reverted} reverted" if row.reverted else text
+
+
+def _record_landing(session: Session, row: SessionLanding, commits: Sequence[SessionCommit], now: dt.datetime) -> None:
+    repository = next(commit.repository for commit in commits if commit.state != CommitState.UNKNOWN)
+    if repository is None:
+        return
+    total = row.landed + row.reverted + row.open
+    shares = {OutcomeKind.LANDED: row.landed / total}
+    was_reverted = session.outcomes.filter(kind=OutcomeKind.REVERTED).exists()
+    if row.reverted or was_reverted:
+        shares[OutcomeKind.REVERTED] = row.reverted / total
+    detail, source = describe(row, repository.default_branch), f"repository {repository.pk}"
+    for kind, share in shares.items():
+        outcome = ReportedOutcome(kind=kind, value=share, observed_at=now, detail=detail)
+        record(session, outcome, source=source, witness=Witness.OBSERVED)

@@ -1,0 +1,102 @@
+"""Takes in deliveries of a GitHub webhook: pull requests that were merged or closed, checks that ended, and pushes."""
+
+import datetime as dt
+import hashlib
+import hmac
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from django.db import transaction
+from django.utils import timezone
+
+from grading.evidence.owner_rule import PREFIX
+from grading.models import Artifact, Repository, Session, SessionLanding, WebhookDelivery
+from grading.models.evidence import ArtifactKind
+from grading.models.outcomes import OutcomeKind
+from grading.outcomes import contradictions
+from grading.outcomes.recording import ReportedOutcome, record
+from grading.signals.remotes import project_key
+from grading.witness import Witness
+from gradingsite.sealing import CannotBeRead, unseal
+
+SECRET_PURPOSE = "webhook secret"  # noqa: S105 - no secret
+# GitHub repeats a delivery only when a person asks for it, and only for some days.
+REMEMBERED = dt.timedelta(days=30)
+MAX_DELIVERY = 100
+CONCLUSIONS: dict[str, Literal["pass", "fail"]] = {
+    "success": "pass",
+    "failure": "fail",
+    "timed_out": "fail",
+    "startup_failure": "fail",
+}
+
+
+def is_signed(repository: Repository, body: bytes, signature: str) -> bool:
+    """Whether the header X-Hub-Signature-256 is that of the body under the repository's secret."""
+    if not repository.sealed_webhook_secret:
+        return False
+    try:
+        secret = unseal(repository.sealed_webhook_secret, purpose=SECRET_PURPOSE)
+    except CannotBeRead:
+        return False
+    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(f"sha256={expected}".encode(), signature.encode())
+
+
+def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> int:
+    """Record what a signed delivery says of sessions. Returns the number of new outcomes; 0 for a repeated delivery.
+
+    Raises ValueError if the payload is not of the event's form.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        WebhookDelivery.objects.filter(received_at__lt=now - REMEMBERED).delete()
+        _, is_new = WebhookDelivery.objects.get_or_create(repository=repository, delivery=delivery[:MAX_DELIVERY])
+        if not is_new:
+            return 0
+        try:
+            reports = list(_read(repository, event, payload))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"expected a {event} event as GitHub sends it; {error} is missing or malformed") from None
+        count = 0
+        for session, outcome in reports:
+            source = f"github {repository.pk}"
+            count += record(session, outcome, source=source, witness=Witness.OBSERVED)[1]
+    for session in {session.pk: session for session, _ in reports}.values():
+        contradictions.check(session, now)
+    return count
+
+
+def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:
+    """The sessions that an event is about, each with what it says. A push lets sessions be looked up."""
+    if event == "push":
+        due = SessionLanding.objects.filter(session__project__repository=repository, next_check_at__isnull=False)
+        due.update(next_check_at=timezone.now())
+    elif event == "pull_request" and payload["action"] == "closed":
+        pull = payload["pull_request"]
+        kind = OutcomeKind.MERGED if pull["merged"] else OutcomeKind.CLOSED
+        at = pull["merged_at"] if pull["merged"] else pull["closed_at"]
+        outcome = ReportedOutcome(kind=kind, value="pass", observed_at=at, url=pull["html_url"])
+        yield from ((session, outcome) for session in _of_pull(repository, pull["html_url"]))
+    elif event == "check_suite" and payload["action"] == "completed":
+        suite = payload["check_suite"]
+        value: Literal["pass", "fail", "unknown"] = CONCLUSIONS.get(suite["conclusion"], "unknown")
+        detail = f"{suite['app']['name']}: {suite['conclusion']}"[:300]
+        outcome = ReportedOutcome(kind=OutcomeKind.CI, value=value, observed_at=suite["updated_at"], detail=detail)
+        yield from ((session, outcome) for session in _of_commit(suite["head_sha"]))
+
+
+def _of_pull(repository: Repository, url: str) -> Iterable[Session]:
+    """The session that owns a pull request of this repository."""
+    address, _, number = url.rpartition("/pull/")
+    if not number.isdecimal() or project_key(address) != project_key(repository.url):
+        return []
+    owned = Artifact.objects.filter(kind=ArtifactKind.PULL_REQUEST, key=url, owned_by=None)
+    return Session.objects.filter(pk__in=owned.values("session"))
+
+
+def _of_commit(sha: str) -> Iterable[Session]:
+    """The session that owns a commit."""
+    owned = Artifact.objects.filter(kind=ArtifactKind.COMMIT, lookup=str(sha)[:PREFIX], owned_by=None)
+    keys = {claim.session_id for claim in owned if str(sha).startswith(claim.key)}
+    return Session.objects.filter(pk__in=keys)

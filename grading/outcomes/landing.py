@@ -1,0 +1,234 @@
+"""Decides from a mirror which commits landed on the default branch, and which of those were reverted later.
+
+A commit landed if it is on the branch, if the branch has a commit with the same patch (rebase, cherry-pick), or one
+with the patch of the whole branch that contains it (squash). It is reverted if a later commit names it, or names its
+merge or its pull request, or has the inverse patch; a revert of that revert restores it.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from grading.models.outcomes import CommitState
+from grading.outcomes import git
+from grading.outcomes.mirror import Mirror
+
+MAX_COMMITS = 50_000
+MAX_HEADS = 20
+REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
+REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
+PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
+RECORD = re.compile(r"([0-9a-f]+)\x1f([0-9a-f ]*)\x1f(\d+)\x1f(.*?)\x1e\n?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchCommit:
+    """A commit of the default branch. `pull`: the pull request that its subject names, "" for none."""
+
+    sha: str
+    parents: tuple[str, ...]
+    committed_at: int
+    message: str
+
+    @property
+    def pull(self) -> str:
+        match = PULL_IN_SUBJECT.search(self.message.partition("\n")[0])
+        return (match[1] or match[2]) if match else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOutcome:
+    """What became of a commit. `landed_as`: the commits of the default branch that brought its change, or undid it."""
+
+    state: CommitState
+    landed_as: str = ""
+    reverted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """The commits (hashes, perhaps short) and pull requests that a commit says it reverts."""
+
+    hashes: tuple[str, ...]
+    pulls: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, message: str) -> "Mention":
+        return cls(hashes=tuple(REVERTED_HASH.findall(message)), pulls=tuple(REVERTED_PULL.findall(message)))
+
+    def names(self, commits: Collection[str], pulls: Collection[str]) -> bool:
+        """Whether it names one of these."""
+        return any(commit.startswith(each) for commit in commits for each in self.hashes) or any(
+            each in pulls for each in self.pulls
+        )
+
+
+class DefaultBranch:
+    """The commits of a default branch since a time, parents before children, with what is looked up in them."""
+
+    def __init__(self, name: str, commits: Mapping[str, BranchCommit], patch_of: Mapping[str, str]) -> None:
+        """`patch_of`: the patch id of each commit that is no merge."""
+        self.name = name
+        self.commits = commits
+        self.position = {sha: index for index, sha in enumerate(commits)}
+        self.tip = next(reversed(list(commits)), "")
+        # The merge on the first-parent line that brought a commit in.
+        self.merges = _merges(commits, self.tip)
+        self.patch_of = patch_of
+        self.by_patch: dict[str, list[str]] = {}
+        for sha in sorted(patch_of, key=self.position.__getitem__):
+            self.by_patch.setdefault(patch_of[sha], []).append(sha)
+        mentions = ((sha, Mention.parse(commit.message)) for sha, commit in commits.items())
+        self.mentions = {sha: mention for sha, mention in mentions if mention.hashes or mention.pulls}
+
+    @classmethod
+    def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
+        """Read the branch from a mirror. Raises GitFailed."""
+        revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
+        form = "--format=%H%x1f%P%x1f%ct%x1f%B%x1e"
+        text = git.run(mirror.folder, "log", "--topo-order", form, *revisions).decode("utf-8", "replace")
+        newest_first = [
+            BranchCommit(sha=sha, parents=tuple(parents.split()), committed_at=int(at), message=message)
+            for sha, parents, at, message in RECORD.findall(text)
+        ]
+        commits = {commit.sha: commit for commit in reversed(newest_first)}
+        patch_ids = mirror.patch_ids(*revisions)
+        return cls(name, commits, {sha: patch_id for sha, patch_id in patch_ids.items() if sha in commits})
+
+    def earliest_with(self, patch_id: str) -> str:
+        """The first commit of the branch with a patch id, or ""."""
+        return next(iter(self.by_patch.get(patch_id, ())), "")
+
+    def brought_by(self, sha: str) -> set[str]:
+        """A commit of the branch, and the merge that brought it."""
+        return {sha, self.merges.get(sha, sha)}
+
+    def pulls_of(self, commits: Iterable[str]) -> set[str]:
+        """The numbers of pull requests that the subjects of these commits name."""
+        return {self.commits[sha].pull for sha in commits if sha in self.commits} - {""}
+
+
+def _merges(commits: Mapping[str, BranchCommit], tip: str) -> dict[str, str]:
+    """The merge by which each commit beside the first-parent line came to the branch."""
+    line = []
+    while tip in commits:
+        line.append(commits[tip])
+        tip = commits[tip].parents[0] if commits[tip].parents else ""
+    merges: dict[str, str] = {}
+    on_line = {commit.sha for commit in line}
+    for merge in reversed(line):
+        waiting = list(merge.parents[1:])
+        while waiting:
+            sha = waiting.pop()
+            if sha in commits and sha not in on_line and sha not in merges:
+                merges[sha] = merge.sha
+                waiting.extend(commits[sha].parents)
+    return merges
+
+
+def decide(
+    mirror: Mirror, branch: DefaultBranch, commits: Iterable[str], pulls: Mapping[str, Collection[str]]
+) -> dict[str, CommitOutcome]:
+    """What became of commits. `commits`: full hashes that the mirror has. `pulls`: the numbers of the pull requests
+    that belong to a commit, where known. Raises GitFailed.
+    """
+    commits = list(commits)
+    own_patches = _own_patch_ids(mirror, [sha for sha in commits if sha not in branch.commits])
+    landed = {sha: sha if sha in branch.commits else branch.earliest_with(own_patches.get(sha, "")) for sha in commits}
+    landed |= _find_squashes(mirror, branch, [sha for sha, landed_as in landed.items() if not landed_as])
+    brought = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
+    inverse = mirror.inverse_patch_ids(sorted(set().union(*brought.values())))
+    outcomes: dict[str, CommitOutcome] = {}
+    for sha, landed_as in landed.items():
+        if not landed_as:
+            outcomes[sha] = CommitOutcome(state=CommitState.OPEN)
+            continue
+        undoing = {inverse[each] for each in brought[sha] if each in inverse}
+        its_pulls = set(pulls.get(sha, ())) | branch.pulls_of(brought[sha])
+        reverted_by = _find_revert(branch, landed_as, brought[sha] | {sha}, its_pulls, undoing)
+        state = CommitState.REVERTED if reverted_by else CommitState.LANDED
+        outcomes[sha] = CommitOutcome(state=state, landed_as=landed_as, reverted_by=reverted_by)
+    return outcomes
+
+
+def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
+    return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
+
+
+def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:
+    """For each of these commits: the commit of the default branch that has the patch of a whole branch which contains
+    it, or "".
+    """
+    if not commits:
+        return {}
+    parents = mirror.parents_beside(branch.name, commits)
+    tips, children = mirror.tips(), _invert(parents)
+    heads = {sha: _heads_with(sha, children, tips) for sha in commits}
+    bases = {head: base for each in heads.values() for head in each if (base := _base(head, parents, branch))}
+    patch_ids = mirror.patch_ids_between(bases)
+    return {
+        sha: next(filter(None, (branch.earliest_with(patch_ids.get(head, "")) for head in heads[sha])), "")
+        for sha in commits
+    }
+
+
+def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    children: dict[str, list[str]] = {}
+    for sha, its_parents in parents.items():
+        for parent in its_parents:
+            children.setdefault(parent, []).append(sha)
+    return children
+
+
+def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
+    """The commit itself, and at most MAX_HEADS tips that contain it."""
+    heads, waiting, seen = [sha], [sha], {sha}
+    while waiting and len(heads) <= MAX_HEADS:
+        for child in children.get(waiting.pop(), ()):
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+                if child in tips:
+                    heads.append(child)
+    return heads
+
+
+def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
+    """The latest commit of the default branch that `head` contains, or "" if that is older than what was loaded."""
+    waiting, seen, bases = [head], {head}, []
+    while waiting:
+        for parent in parents.get(waiting.pop(), ()):
+            if parent in parents and parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+            elif parent in branch.position:
+                bases.append(parent)
+    return max(bases, key=branch.position.__getitem__, default="")
+
+
+def _find_revert(
+    branch: DefaultBranch, landed_as: str, names: set[str], pulls: set[str], undoing: Collection[str]
+) -> str:
+    """The commit that reverted what `landed_as` brought, if no later commit restored it; else "".
+
+    `names` and `pulls`: by what a revert may name it. `undoing`: the patch ids that undo it.
+    """
+    restoring = branch.patch_of.get(landed_as, "")
+    candidates = {*branch.mentions, *branch.by_patch.get(restoring, ())}
+    for patch_id in undoing:
+        candidates.update(branch.by_patch.get(patch_id, ()))
+    start = branch.position[landed_as]
+    revert = ""
+    nothing = Mention(hashes=(), pulls=())
+    for sha in sorted(candidates, key=branch.position.__getitem__):
+        if branch.position[sha] <= start:
+            continue
+        mention, patch_id = branch.mentions.get(sha, nothing), branch.patch_of.get(sha, "")
+        if not revert and (mention.names(names, pulls) or patch_id in undoing):
+            revert = sha
+        elif revert:
+            reverts = branch.brought_by(revert)
+            if mention.names(reverts, branch.pulls_of(reverts)) or (restoring and patch_id == restoring):
+                revert, names, pulls = "", names | branch.brought_by(sha), pulls | branch.pulls_of([sha])
+    return revert

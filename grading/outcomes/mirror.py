@@ -1,0 +1,174 @@
+"""A bare mirror of a repository, in which outcomes are looked up without running anything in the repository itself."""
+
+import datetime as dt
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grading.outcomes import git, local_repositories
+from grading.outcomes.addresses import Address, resolve
+from grading.outcomes.local_repositories import LocalRepository, RepositoryRefused
+
+MAX_REFS = 20_000
+MAX_BYTES = 10 * 1024**3
+FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Without prefixes a patch and the inverse of its inverse are the same text.
+PATCH = ("--no-ext-diff", "--no-textconv", "--full-index", "--no-prefix")
+BRANCH_NAME = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """A commit as git stores it. `committer`: an e-mail address."""
+
+    sha: str
+    committed_at: dt.datetime
+    committer: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a fetch brought. `tips`: the hashes of all refs. `has_branches` is False if only the default branch was
+    fetched, because the repository has more than MAX_REFS refs.
+    """
+
+    tips: frozenset[str]
+    has_branches: bool
+
+
+class Mirror:
+    """The mirror in one folder. It is made by the first fetch and may be deleted at any time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fetch(self, address: Address, default_branch: str, *, token: str = "") -> Fetched:
+        """Bring the mirror up to date. Raises GitFailed, BadAddress and RepositoryRefused.
+
+        A folder that was replaced while it was read may have brought in objects of another repository, so the mirror
+        is deleted then.
+        """
+        self._create()
+        if address.protocol != "file":
+            access = git.Access(protocol=address.protocol, token=token, resolve=resolve(address))
+            return self._fetch(address.url, default_branch, access)
+        folder = Path(address.url)
+        before = local_repositories.check(folder)
+        access = git.Access(protocol="file", safe_directory=str(before.git_dir))
+        fetched = self._fetch(str(before.git_dir), default_branch, access)
+        if not _is_unchanged(folder, before):
+            self.delete()
+            raise RepositoryRefused(f"{folder} was replaced while it was read; nothing of it is used")
+        return fetched
+
+    def _fetch(self, url: str, default_branch: str, access: git.Access) -> Fetched:
+        refs = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
+        names = [line.partition(b"\t")[2] for line in refs]
+        if f"refs/heads/{default_branch}".encode() not in names:
+            raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
+        has_branches = len(names) <= MAX_REFS
+        specs = [f"+refs/heads/{default_branch}:refs/heads/{default_branch}"]
+        if has_branches:
+            specs = ["+refs/heads/*:refs/heads/*"]
+            if any(name.startswith(b"refs/pull/") and name.endswith(b"/head") for name in names):
+                specs.append("+refs/pull/*/head:refs/pull/*/head")
+        git.run(self.folder, "fetch", "--no-tags", "--quiet", "--no-write-fetch-head", "--", url, *specs, access=access)
+        self._require_room()
+        return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
+
+    def _create(self) -> None:
+        if not (self.folder / "HEAD").exists():
+            self.delete()
+            self.folder.mkdir(mode=0o700, parents=True)
+            git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+
+    def _require_room(self) -> None:
+        """Delete a mirror that is larger than MAX_BYTES. Raises GitFailed then."""
+        size = sum(path.stat().st_size for path in (self.folder / "objects").rglob("*") if path.is_file())
+        if size > MAX_BYTES:
+            self.delete()
+            raise git.GitFailed(f"the repository has more than {MAX_BYTES // 1024**3} GB; it is not followed")
+
+    def delete(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_commits(self, known_tips: Iterable[str]) -> list[str]:
+        """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
+        known = self.resolve_commits(known_tips)
+        stdin = "".join(f"^{commit}\n" for commit in known.values()).encode()
+        return git.run(self.folder, "rev-list", "--all", "--stdin", stdin=stdin).decode("ascii").split()
+
+    def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
+        """The full hash of each of these (short or full) that is one commit of the mirror."""
+        asked = [name for name in names if re.fullmatch(r"[0-9a-f]{7,64}", name)]
+        if not asked:
+            return {}
+        lines = "".join(f"{name}^{{commit}}\n" for name in asked).encode()
+        answers = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=lines).decode().splitlines()
+        return {name: answer for name, answer in zip(asked, answers, strict=True) if FULL_HASH.fullmatch(answer)}
+
+    def describe(self, names: Iterable[str]) -> dict[str, CommitInfo]:
+        """The commit of each of these hashes (short or full) that the mirror has. Nothing, before the first fetch."""
+        if not (self.folder / "HEAD").exists():
+            return {}
+        resolved = self.resolve_commits(names)
+        if not resolved:
+            return {}
+        form = "--format=%H%x1f%ct%x1f%ce%x1f%s"
+        lines = git.run(
+            self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin="\n".join(resolved.values()).encode()
+        )
+        infos = {}
+        for line in lines.decode("utf-8", "replace").splitlines():
+            sha, at, committer, subject = [*line.split("\x1f", 3), "", "", ""][:4]
+            committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
+            infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
+        return {name: infos[sha] for name, sha in resolved.items() if sha in infos}
+
+    def tips(self) -> set[str]:
+        """The hashes of all refs."""
+        return set(git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split())
+
+    def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The parents of each commit that is not on a branch, of all refs and of these commits."""
+        stdin = "".join(f"{name}\n" for name in (*commits, f"^refs/heads/{branch}")).encode()
+        output = git.run(self.folder, "rev-list", "--all", "--parents", "--stdin", stdin=stdin).decode("ascii")
+        lines = (line.split() for line in output.splitlines())
+        return {sha: tuple(parents) for sha, *parents in lines}
+
+    def patch_ids_between(self, pairs: Mapping[str, str]) -> dict[str, str]:
+        """For each head with its base: the stable patch id of the difference, if there is one."""
+        commits = [*pairs, *pairs.values()]
+        names = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
+        trees = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=names).decode("ascii").split()
+        tree_of = dict(zip(commits, trees, strict=True))
+        # Each difference is headed by the first of its trees, so that is the head's, and -R turns the difference round.
+        lines = "".join(f"{tree_of[head]} {tree_of[base]}\n" for head, base in pairs.items()).encode()
+        by_tree = dict(git.pipe_to_patch_id(self.folder, "diff-tree", "--stdin", "-p", "-r", "-R", *PATCH, stdin=lines))
+        return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}
+
+    def patch_ids(self, *revisions: str) -> dict[str, str]:
+        """The stable patch id of each commit in a range that is no merge and changes something."""
+        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions))
+
+    def inverse_patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
+        """The stable patch id of what undoes each of these commits. A merge is compared with its first parent."""
+        if not commits:
+            return {}
+        arguments = (*_log("--no-walk=unsorted", "-R", "--diff-merges=first-parent"), "--stdin")
+        return dict(git.pipe_to_patch_id(self.folder, *arguments, stdin="\n".join(commits).encode()))
+
+
+def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
+    try:
+        return local_repositories.check(folder) == before
+    except RepositoryRefused:
+        return False
+
+
+def _log(*options: str) -> tuple[str, ...]:
+    """`git log` with patches in the form that `git patch-id` reads."""
+    return ("log", "-p", "--format=commit %H", *PATCH, *options)

@@ -1,0 +1,42 @@
+"""Compares grades with what became of the work: does a higher grade go with work that landed and stayed?"""
+
+import datetime as dt
+
+from django.db.models import Q
+
+from grading.models import Grade, Session, SessionFacts
+from grading.models.outcomes import LandingState
+from grading.models.sessions import yours
+from grading.outcomes.auc import Ranking, rank
+from grading.vocabulary import Source, Status
+
+# Work counts as landed if it did and was not reverted within this time.
+SETTLED = dt.timedelta(days=14)
+# The latest sessions that are compared.
+COMPARED = 2000
+SOURCES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
+TOOL_CALLS = "number of tool calls"
+
+
+def load_rankings(now: dt.datetime) -> dict[str, Ranking]:
+    """How well each source's latest grade ranks sessions by whether their work landed; and how well the number of tool
+    calls does, which nobody would grade by. Three queries.
+    """
+    decided = Q(landing__state__in=[state for state in LandingState if state != LandingState.UNKNOWN])
+    sessions = Session.objects.filter(yours("pk"), decided, ended_at__lte=now - SETTLED).order_by("-ended_at", "-pk")
+    rows = sessions.values_list("pk", "landing__landed", "landing__reverted")[:COMPARED]
+    landed = {pk: count > 0 and not reverted for pk, count, reverted in rows}
+    values: dict[str, dict[int, float]] = {source: {} for source in (*SOURCES, TOOL_CALLS)}
+    grades = Grade.objects.filter(session__in=list(landed), source__in=SOURCES, status=Status.SCORED, parallel=False)
+    for source, session, value in grades.filter(sample=1).order_by("pk").values_list("source", "session", "value"):
+        if value is not None:
+            values[source][session] = value
+    facts = SessionFacts.objects.filter(session__in=list(landed)).values_list("session", "tool_calls")
+    values[TOOL_CALLS] = {session: float(calls) for session, calls in facts if calls is not None}
+    return {
+        name: rank(
+            [value for session, value in of_source.items() if landed[session]],
+            [value for session, value in of_source.items() if not landed[session]],
+        )
+        for name, of_source in values.items()
+    }

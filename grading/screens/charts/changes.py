@@ -1,0 +1,97 @@
+"""A difference of two means, in the steps that lead from one to the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from grading.screens.charts.svg import Axis, hatch, level, line, rect, svg, text
+from grading.screens.charts.trends import ChartSize, ValueScale, Write
+
+STEPS_WIDE = ChartSize(width=1352, height=120, is_narrow=False)
+STEPS_LETTER = ChartSize(width=582, height=164, is_narrow=True)
+STEPS_PHONE = ChartSize(width=340, height=190, is_narrow=True)
+LEFT, TOP, NAMES = 40.0, 24.0, 42.0
+# Without names and numbers.
+PLAIN_LEFT, PLAIN_TOP, PLAIN_BOTTOM = 34.0, 12.0, 16.0
+BAR_SHARE, NARROW_SHARE = 0.36, 0.55
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeStep:
+    """A part of a difference. `value` is None if it is unknown; `is_sure` if it is one part alone."""
+
+    name: str
+    value: float | None
+    label: str
+    is_sure: bool
+
+
+def waterfall(
+    before: float,
+    after: float,
+    steps: Sequence[ChangeStep],
+    scale: ValueScale,
+    *,
+    size: ChartSize,
+    write_level: Write,
+    write_value: Write,
+) -> SafeString:
+    """From the mean before to the mean after: rises are filled, falls outlined, parts that can't be told apart hatched.
+
+    A narrow picture has names and numbers. A wide one has a column for each step, as what is printed below it.
+    """
+    plot = _Plot(size, scale, len(steps) + 2)
+    ends = (write_value(before), write_value(after))
+    marks = [
+        level(write_level(each), plot.y.at(each), LEFT if size.is_narrow else 34.0, size.width) for each in scale.levels
+    ]
+    marks += plot.end(0, before, ends[0], "before")
+    value = before
+    for place, step in enumerate(steps, start=1):
+        marks.append(plot.join(place - 1, value))
+        marks += plot.step(place, value, step)
+        value += step.value or 0.0
+    marks.append(plot.join(len(steps), value))
+    marks += plot.end(len(steps) + 1, after, ends[1], "after")
+    names = ", ".join(f"{step.name} {step.label}" for step in steps)
+    return svg(size.width, size.height, marks, f"From {ends[0]} to {ends[1]}: {names}")
+
+
+class _Plot:
+    """Where the columns and levels of a waterfall are."""
+
+    def __init__(self, size: ChartSize, scale: ValueScale, columns: int) -> None:
+        self.size = size
+        self.x = Axis(0, columns, LEFT if size.is_narrow else 0.0, size.width)
+        bottom, top = (NAMES, TOP) if size.is_narrow else (PLAIN_BOTTOM, PLAIN_TOP)
+        self.y = scale.axis(size.height - bottom, top)
+        self.half = (NARROW_SHARE if size.is_narrow else BAR_SHARE) * (self.x.at(1) - self.x.at(0)) / 2
+
+    def end(self, column: int, value: float, words: str, name: str) -> list[str]:
+        """The mean of a period, as a line."""
+        x, y = self.x.at(column + 0.5), self.y.at(value)
+        return [line("end", x - self.half, y, x + self.half, y), *self._words(column, y - 7, words, name, "ink strong")]
+
+    def step(self, column: int, value: float, step: ChangeStep) -> list[str]:
+        """A step up or down from `value`, as a bar."""
+        x, start = self.x.at(column + 0.5), self.y.at(value)
+        if step.value is None:
+            return self._words(column, start - 7, "?", step.name)
+        end = self.y.at(value + step.value)
+        top, bottom = min(start, end), max(start, end)
+        box = (x - self.half, top, 2 * self.half, max(bottom - top, 1.5))
+        css = "f-rise" if step.is_sure and step.value > 0 else "f-fall"
+        marks = [rect(css, box, step.label), "" if step.is_sure else hatch(box, "hatch-line")]
+        return marks + self._words(column, bottom + 14 if step.value < 0 else top - 6, step.label, step.name)
+
+    def join(self, column: int, value: float) -> str:
+        """The line from a column to the next."""
+        y = self.y.at(value)
+        return line("join-line", self.x.at(column + 0.5) + self.half, y, self.x.at(column + 1.5) - self.half, y)
+
+    def _words(self, column: int, y: float, words: str, name: str, css: str = "ink") -> list[str]:
+        x = self.x.at(column + 0.5)
+        if not self.size.is_narrow:
+            return []
+        return [text(x, y, words, "middle", css), text(x, self.size.height - 6, name, "middle")]

@@ -1,0 +1,206 @@
+"""The card of what changed between two periods: the parts of the difference."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Any
+
+from grading.insight.core.measures import Measure, MeasureUnit
+from grading.insight.core.results import (
+    BridgeOffer,
+    CategoryChange,
+    ChangePart,
+    Mean,
+    PartName,
+    PeriodChange,
+    Span,
+    TimeMark,
+)
+from grading.insight.core.work import OTHER_CATEGORIES
+from grading.insight.sentences import (
+    write_change,
+    write_interval,
+    write_missing_bound,
+    write_part,
+    write_signed,
+    write_value,
+)
+from grading.models.sessions import MICRODOLLARS
+from grading.screens import charts
+from grading.screens.charts import ChangeStep
+from grading.screens.insight.trend_card import sessions_url, write_days
+from grading.screens.insight.wording import level_writer, scale_around
+
+# Rewards and shares are printed with these decimals.
+DIGITS = 3
+TITLES = {
+    PartName.MIX: "Mix",
+    PartName.WITHIN: "Within",
+    PartName.GRADERS: "Graders",
+    PartName.MISSING: "Missing",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartTile:
+    """A part's figures. `value` is a question mark if not even its sum with others is known."""
+
+    title: str
+    value: str
+    interval: str
+    words: str
+    sessions: int
+    is_identified: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodTile:
+    """The mean of one of the two periods. `url` opens its sessions."""
+
+    span: Span
+    title: str
+    value: str
+    mean: Mean
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryRow:
+    """What a category contributed, in the units of the measure. `url` opens its sessions of the second period."""
+
+    name: str
+    url: str
+    before: Mean
+    after: Mean
+    means: tuple[str, str]
+    parts: tuple[str, ...]
+    total: str
+
+
+def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[TimeMark]) -> dict[str, Any]:
+    """What `_change.html` shows."""
+    measure = change.measure
+    sentences = write_change(change)
+    return {
+        "lead": sentences[0] if sentences else "",
+        "more": sentences[1:],
+        "bound": write_missing_bound(change),
+        "before": _period(change.before_span, change.before, measure, narrowing),
+        "after": _period(change.after_span, change.after, measure, narrowing),
+        "parts": [_tile(part, measure) for part in change.parts],
+        "total": write_signed(measure, change.difference),
+        "interval": _interval(measure, change.low, change.high),
+        "sum": _sum(change),
+        "titles": [title_of(part) for part in change.parts],
+        "categories": [_category(row, measure, change.after_span, narrowing) for row in change.categories],
+        "unit": "in thousandths" if measure.unit is MeasureUnit.REWARD else "",
+        "bridge": change.bridge,
+        "can_read": _can_read(change.bridge),
+        "bridge_usd": _bridge_usd(change.bridge),
+        "marks": [mark for mark in reversed(marks) if mark.is_change],
+        **_pictures(change),
+    }
+
+
+def title_of(part: ChangePart) -> str:
+    """Mix; Within + graders."""
+    return " + ".join(TITLES[name] for name in part.names).capitalize()
+
+
+def _pictures(change: PeriodChange) -> dict[str, Any]:
+    """The difference in steps; nothing where a mean is unknown."""
+    before, after, measure = change.before.value, change.after.value, change.measure
+    if before is None or after is None or not change.parts:
+        return {}
+    steps = [
+        ChangeStep(
+            name="+".join(TITLES[name].lower() for name in part.names),
+            value=part.value,
+            label=write_signed(measure, part.value),
+            is_sure=part.is_identified,
+        )
+        for part in change.parts
+    ]
+    sums = list(accumulate((part.value or 0.0 for part in change.parts), initial=before))
+    scale = scale_around(measure, [*sums, after])
+    sizes = {"picture": charts.STEPS_WIDE, "letter": charts.STEPS_LETTER, "narrow": charts.STEPS_PHONE}
+    write_level, write = level_writer(measure, scale), partial(write_value, measure)
+    return {
+        name: charts.waterfall(before, after, steps, scale, size=size, write_level=write_level, write_value=write)
+        for name, size in sizes.items()
+    }
+
+
+def _period(span: Span, mean: Mean, measure: Measure, narrowing: dict[str, str]) -> PeriodTile:
+    return PeriodTile(
+        span=span,
+        title=write_days(span),
+        value=write_value(measure, mean.value),
+        mean=mean,
+        url=sessions_url(span, narrowing) if mean.sessions else "",
+    )
+
+
+def _tile(part: ChangePart, measure: Measure) -> PartTile:
+    return PartTile(
+        title=title_of(part),
+        value="?" if part.value is None else write_signed(measure, part.value),
+        interval=_interval(measure, part.low, part.high),
+        words=part.why or write_part(part),
+        sessions=part.sessions,
+        is_identified=part.is_identified,
+    )
+
+
+def _interval(measure: Measure, low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return write_interval(measure, low, high)
+
+
+def _sum(change: PeriodChange) -> str:
+    """The parts as a sum: −.007 + .015 = +.008. Empty if one of them is unknown.
+
+    Where the rounded terms have another sum, it says so.
+    """
+    values = [part.value for part in change.parts if part.value is not None]
+    if change.difference is None or len(values) < len(change.parts):
+        return ""
+    terms: list[str] = []
+    for value in values:
+        term = write_signed(change.measure, value)
+        terms.append(f"{term[0]} {term[1:]}" if terms else term)
+    text = f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
+    printed = sum(round(value, DIGITS) for value in values) - round(change.difference, DIGITS)
+    is_rounded = change.measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE)
+    return f"{text}, before rounding" if is_rounded and round(printed, DIGITS) else text
+
+
+def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:
+    own = {**narrowing, "category": row.name}
+    return CategoryRow(
+        name=row.name or "no category",
+        url=sessions_url(span, own) if row.name not in ("", OTHER_CATEGORIES) and row.after.sessions else "",
+        before=row.before,
+        after=row.after,
+        means=(write_value(measure, row.before.value), write_value(measure, row.after.value)),
+        parts=tuple("?" if part.value is None else _small(measure, part.value) for part in row.parts),
+        total=_small(measure, row.difference),
+    )
+
+
+def _small(measure: Measure, value: float) -> str:
+    """A contribution: thousandths of a reward as whole numbers, so that they can be added in one's head."""
+    if measure.unit is not MeasureUnit.REWARD:
+        return write_signed(measure, value)
+    thousandths = round(1000 * value)
+    return f"{'−' if thousandths < 0 else '+'}{abs(thousandths)}" if thousandths else "0"
+
+
+def _bridge_usd(bridge: BridgeOffer | None) -> float | None:
+    return None if bridge is None or bridge.cost_micro is None else bridge.cost_micro / MICRODOLLARS
+
+
+def _can_read(bridge: BridgeOffer | None) -> bool:
+    return bridge is not None and bool(bridge.sessions) and bool(bridge.rubric)

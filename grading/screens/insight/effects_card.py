@@ -1,0 +1,130 @@
+"""The cards of what came with the newest marks, and of harnesses and models compared on like work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.utils.safestring import SafeString
+
+from grading.insight.core.measures import MEASURES, MeasureUnit
+from grading.insight.core.results import AgentCard, MarkEffect, Mean
+from grading.insight.sentences import (
+    write_agent,
+    write_effect,
+    write_interval,
+    write_mark,
+    write_signed,
+    write_size,
+    write_value,
+)
+from grading.screens import charts
+from grading.screens.charts import RewardDifference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRow:
+    """What changed in one measure since a mark."""
+
+    title: str
+    effect: str
+    interval: str
+    width: str
+    sentence: str
+    picture: SafeString | str
+    sessions: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectGroup:
+    """A mark, or several that can't be told apart, with what changed since: the reward, and cost and vitals as far as
+    there is enough to say. `unknown` counts the others.
+    """
+
+    marks: tuple[str, ...]
+    key: str
+    main: EffectRow
+    others: tuple[EffectRow, ...]
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRow:
+    """A harness and a model on like work, in words and figures."""
+
+    card: AgentCard
+    sentence: str
+    reward: str
+    cost: str
+    minutes: str
+
+
+def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
+    """The effects by their marks, in their order."""
+    rewards = [
+        _difference(each) for each in effects if each.measure.unit is MeasureUnit.REWARD and each.effect is not None
+    ]
+    far = charts.reach(rewards)
+    groups = []
+    for marks, same in groupby(effects, key=lambda effect: effect.marks):
+        main, *others = same
+        known = [each for each in others if each.effect is not None]
+        groups.append(
+            EffectGroup(
+                marks=tuple(write_mark(mark) for mark in marks),
+                key=marks[0].key if marks else "",
+                main=_row(main, far),
+                others=tuple(_row(each, far) for each in known),
+                unknown=len(others) - len(known),
+            )
+        )
+    return groups
+
+
+def _difference(effect: MarkEffect) -> RewardDifference:
+    # No draw assigned the versions, so each is drawn as an observation.
+    return RewardDifference(mean=effect.effect or 0.0, low=effect.low or 0.0, high=effect.high or 0.0, is_causal=False)
+
+
+def _row(effect: MarkEffect, far: float) -> EffectRow:
+    measure = effect.measure
+    interval = width = ""
+    if effect.low is not None and effect.high is not None:
+        interval = write_interval(measure, effect.low, effect.high)
+        width = write_size(measure, effect.high - effect.low)
+    picture: SafeString | str = ""
+    if measure.unit is MeasureUnit.REWARD:
+        picture = charts.difference(_difference(effect) if effect.effect is not None else None, far)
+    return EffectRow(
+        title=measure.title,
+        effect=write_signed(measure, effect.effect),
+        interval=interval,
+        width=width,
+        sentence=write_effect(effect),
+        picture=picture,
+        sessions=(effect.before, effect.after),
+    )
+
+
+def agent_rows(cards: Sequence[AgentCard]) -> list[AgentRow]:
+    """The cards as rows of a table."""
+    return [
+        AgentRow(
+            card=card,
+            sentence=write_agent(card),
+            reward=_mean("reward", card.reward),
+            cost=_mean("cost", card.cost),
+            minutes=_mean("minutes", card.minutes),
+        )
+        for card in cards
+    ]
+
+
+def _mean(name: str, mean: Mean | None) -> str:
+    """A mean with half its interval's width; a dash without one."""
+    measure = MEASURES[name]
+    if mean is None or mean.value is None:
+        return write_value(measure, None)
+    words = write_value(measure, mean.value)
+    if mean.low is None or mean.high is None:
+        return words
+    return f"{words.removesuffix(' min')} ± {write_value(measure, (mean.high - mean.low) / 2)}"

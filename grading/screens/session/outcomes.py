@@ -1,0 +1,106 @@
+"""What became of a session's work, as one line: committed 31 Mar → PR #142 → CI passed → 2 of 2 commits on main."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from grading.models import OutcomeRecord, Session, SessionCommit, SessionLanding
+from grading.models.evidence import ArtifactKind
+from grading.models.outcomes import Authorship, CommitState, OutcomeKind, OutcomeResult
+from grading.outcomes.following import describe
+from grading.screens import forge
+
+# Kinds with words of their own, in the order of events.
+WORDS: dict[str, str] = {
+    OutcomeKind.TESTS: "tests",
+    OutcomeKind.CI: "CI",
+    OutcomeKind.MERGED: "merge",
+    OutcomeKind.CLOSED: "closing",
+    OutcomeKind.DEPLOYED: "deployment",
+    OutcomeKind.RESOLVED: "resolution",
+}
+VERBS: dict[tuple[str, str], str] = {
+    (OutcomeKind.MERGED, OutcomeResult.PASS): "merged",
+    (OutcomeKind.CLOSED, OutcomeResult.PASS): "closed without a merge",
+    (OutcomeKind.DEPLOYED, OutcomeResult.PASS): "deployed",
+    (OutcomeKind.RESOLVED, OutcomeResult.PASS): "resolved",
+}
+# Only the site's own look-ups report these in part; the commits say it in whole.
+DERIVED = (OutcomeKind.LANDED, OutcomeKind.REVERTED)
+LISTED = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeStep:
+    """One step of the line. `title`: who reported it and when."""
+
+    words: str
+    url: str = ""
+    title: str = ""
+    is_bad: bool = False
+
+
+def context(session: Session) -> dict[str, Any]:
+    """What `_outcomes.html` shows; nothing before anything is known."""
+    records = list(session.outcomes.all()[:LISTED])
+    latest: dict[str, OutcomeRecord] = {}
+    for record in records:
+        latest.setdefault(record.kind, record)
+    landing = SessionLanding.objects.filter(session=session).first()
+    commits = list(session.commits.select_related("repository"))
+    steps = [*_produced(session), *(_reported(latest[kind]) for kind in _order(latest)), *_landed(landing, commits)]
+    return {
+        "outcome_steps": steps if records or (landing and landing.checked_at) else [],
+        "outcome_records": records,
+        "outcome_commits": commits,
+    }
+
+
+def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
+    known = [kind for kind in WORDS if kind in latest]
+    return [*known, *sorted(latest.keys() - {*WORDS, *DERIVED})]
+
+
+def _produced(session: Session) -> list[OutcomeStep]:
+    """The commits and pull requests that the session owns."""
+    owned = session.artifacts.filter(owned_by=None).values_list("kind", "key")
+    commits = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
+    steps = []
+    if commits:
+        steps.append(
+            OutcomeStep(
+                words=f"{'committed' if len(commits) == 1 else f'{len(commits)} commits'} {_day(session.ended_at)}"
+            )
+        )
+    pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
+    steps += [OutcomeStep(words=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
+    return steps
+
+
+def _reported(record: OutcomeRecord) -> OutcomeStep:
+    """An outcome that CI, a runner or a forge reported."""
+    verb = VERBS.get((record.kind, record.result), f"{WORDS.get(record.kind, record.kind)} {record.shown_result}")
+    words = f"{verb} {_day(record.observed_at)}"
+    who = f"{record.get_witness_display()}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
+    title = ". ".join(filter(None, [f"Reported by {who}", record.detail]))
+    url = record.url if record.url.startswith("https://") else ""
+    return OutcomeStep(words=words, url=url, title=title, is_bad=record.result == OutcomeResult.FAIL)
+
+
+def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> list[OutcomeStep]:
+    """What was found out about its own commits."""
+    if landing is None or landing.checked_at is None:
+        return []
+    decided = [commit for commit in commits if commit.state != CommitState.UNKNOWN]
+    if not decided:
+        reasons = dict.fromkeys(Authorship(commit.authorship).words for commit in commits)
+        return [OutcomeStep(words=f"not known whether it landed: {next(iter(reasons), 'it has no commits')}")]
+    branch = next((commit.repository.default_branch for commit in decided if commit.repository), "the default branch")
+    looked = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
+    return [OutcomeStep(words=describe(landing, branch), title=looked, is_bad=landing.reverted > 0)]
+
+
+def _day(at: dt.datetime) -> str:
+    return f"{timezone.localtime(at):%-d %b}"

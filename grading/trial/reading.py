@@ -1,0 +1,133 @@
+"""Reads the logs of a trial in a thread, the latest first, while its pages show what was read so far."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from django.db import connections
+from tqdm import tqdm
+
+from grading import monitoring
+from grading.access.recording import CONSOLE
+from grading.busy import trouble
+from grading.evidence.in_place import is_known
+from grading.health import planner
+from grading.intake import erased, naming, opencode
+from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
+from grading.models import Agent
+from grading.models.imports import Fate
+from grading.trial import keeping
+
+logger = logging.getLogger(__name__)
+
+AGENT = "local"
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadingProgress:
+    """How far the logs are read. `known` were read by an earlier trial; `stopped` says why the reading ended early."""
+
+    total: int = 0
+    done: int = 0
+    known: int = 0
+    is_over: bool = False
+    stopped: str = ""
+    fates: Counter[str] = field(default_factory=Counter)
+
+
+PROGRESS = ReadingProgress()
+STOP = threading.Event()
+
+
+def local_agent() -> Agent:
+    """The agent whose sessions a trial's are."""
+    return Agent.objects.get_or_create(name=AGENT)[0]
+
+
+def read_in_thread(folders: Sequence[Path], keeps: bool, progress: ReadingProgress = PROGRESS) -> None:  # noqa: FBT001
+    """Read the logs in these folders, and with `keeps` copy them. Never raises: `progress` says what went wrong."""
+    try:
+        read_logs(folders, progress)
+        if keeps and not progress.stopped:
+            keeping.keep_logs()
+        store_figures()
+    except Exception as error:
+        problem = trouble(error)
+        progress.stopped = f"{problem.title}. {problem.words}" if problem else f"{type(error).__name__}: {error}"
+        logger.exception("reading the logs stopped")
+    finally:
+        progress.is_over = True
+        connections.close_all()
+
+
+def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
+    """Import the logs in these folders that are new or have changed, the latest first. Raises what the database does.
+
+    A log that can't be read is recorded with the reason, and the others are read.
+    """
+    with TemporaryDirectory(prefix="opencode-") as scratch:
+        files = [each for each in scan(folders) if isinstance(each, Path)]
+        exports, parts = opencode.export_sessions(files, Path(scratch))
+        # Sessions that OpenCode keeps in its database are stored as files of their own; the other logs stay in place.
+        _read_files([*latest_first(set(files) - parts), *exports], folders, set(exports), progress)
+
+
+def _read_files(
+    paths: Sequence[Path], folders: Sequence[Path], exports: Collection[Path], progress: ReadingProgress
+) -> None:
+    agent = local_agent()
+    progress.total = len(paths)
+    record = None
+    leave_out = {digest for each in erased.recorded() for digest in each.digests}
+    try:
+        for path in tqdm(paths, desc="Reading", unit=" files", disable=None):
+            if STOP.is_set():
+                progress.stopped = "The trial was ended. Start it again to go on."
+                break
+            if is_known(path):
+                progress.known += 1
+            else:
+                record = record or ImportRecord(agent, folders, by=f"gradingsite try, at {CONSOLE}", category=None)
+                outcome = read_log(path, agent, folders, leave_out, in_place=path not in exports)
+                record.add(outcome)
+                progress.fates[outcome.fate] += 1
+            progress.done += 1
+    finally:
+        if record is not None:
+            record.end(progress.stopped)
+            monitoring.refresh_afterwards(flagged=True)
+
+
+def read_log(
+    path: Path, agent: Agent, folders: Iterable[Path], leave_out: Collection[str], *, in_place: bool = True
+) -> ImportOutcome:
+    """Import one log. A defect of the reader costs this log only; a full disk is raised."""
+    try:
+        return import_log(path, agent=agent, folders=folders, in_place=in_place, leave_out=leave_out)
+    except Exception as error:
+        if trouble(error) is not None:
+            raise
+        logger.exception("%s cannot be read", path)
+        detail = f"{type(error).__name__}: {error}"
+        return ImportOutcome(path=path, fate=Fate.REFUSED, why="logs that the reader failed at", detail=detail)
+
+
+def latest_first(paths: Iterable[Path]) -> list[Path]:
+    """These files by the time of their last change. One that has disappeared comes last."""
+    changed = {}
+    for path in paths:
+        try:
+            changed[path] = path.stat().st_mtime
+        except OSError:
+            changed[path] = 0.0
+    return sorted(changed, key=lambda path: changed[path], reverse=True)
+
+
+def store_figures() -> None:
+    """Compute what a worker would compute for the pages."""
+    naming.assign_models()
+    planner.gather_statistics()

@@ -1,0 +1,3 @@
+from gradingsite.command import main
+
+main()

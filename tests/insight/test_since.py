@@ -1,0 +1,163 @@
+"""What came with a mark: which marks there are, what is estimated of them, and what the page says."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from benchmarks.compared import store
+from benchmarks.compared.world import live, steady
+from grading.insight import agents, marks, sentences, since
+from grading.insight.core.advisory import allot
+from grading.insight.core.effects import group_marks
+from grading.insight.core.results import EffectFinding, MarkKind, Span, TimeMark
+from grading.models import InstructionKey, Rubric, RubricActivation, SessionFacts, StoredReading
+from tests.insight.core.tables import day, table
+from tests.insight.helpers import AFTER, BEFORE, hand_in
+
+pytestmark = pytest.mark.django_db
+DAYS, CHANGE = 84, 56
+NOW = store.end_of(DAYS - 1)
+
+
+def live_site(seed=1, **fields):
+    """A simulated site with a new version of one of two harnesses after 56 days."""
+    is_after = np.arange(DAYS) >= CHANGE
+    rng = np.random.default_rng(seed)
+    plan = steady(DAYS, **{"new_version": is_after, "task_share": 0.5, "first_harness": 0.6, **fields})
+    store.write(live(plan, rng), rng, 0)
+
+
+def falling(by):
+    return np.where(np.arange(DAYS) >= CHANGE, by, 0.0)
+
+
+def mark(number, kind=MarkKind.POLICY):
+    at = dt.datetime.combine(day(number), dt.time(12), dt.UTC)
+    return TimeMark(kind=kind, at=at, day=day(number), label=f"mark {number}", key=f"{kind}:{number}")
+
+
+@pytest.mark.postgresql
+def test_fall_on_recurring_tasks_since_a_version():
+    """A large fall of sessions with the new version is called one of the agents, with "since" and a width."""
+    live_site(level=falling(-0.2))
+    store.check()
+    effect = since.find_effects(NOW, measures=["reward"])[0]
+    assert [each.label for each in effect.marks] == ["claude-code 2.0"]
+    assert effect.finding is EffectFinding.WORSE
+    assert effect.low < -0.15 < effect.high
+    text = sentences.write_effect(effect)
+    assert text.startswith(f"Since claude-code 2.0, {sentences.AGENTS_DID_WORSE} on 12 tasks that recur")
+    assert "width" in text
+    assert "because" not in text
+
+
+def test_harder_work_is_not_a_fall_of_the_agents():
+    """Everything but the recurring tasks got harder."""
+    live_site(difficulty=falling(-0.25), first_harness=1.0)
+    text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
+    assert "lower on like work" in text
+    assert "it did not change beyond chance" in text
+    assert sentences.AGENTS_DID_WORSE not in text
+
+
+def test_without_tasks_the_page_cannot_tell():
+    live_site(level=falling(-0.2), task_share=0.0)
+    text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
+    assert "Whether the agents or the work changed cannot be told, because too few tasks recur." in text
+
+
+def test_new_rubric_at_the_same_time_is_not_enough_to_say():
+    """Nothing compares the two rubrics, and every session after the mark has the new one."""
+    is_after = np.arange(DAYS) >= CHANGE
+    live_site(reading=falling(-0.2), rubric=is_after.astype(int), first_harness=1.0)
+    effect = since.find_effects(NOW, measures=["reward"])[0]
+    assert effect.finding is EffectFinding.NOT_ENOUGH
+    assert effect.effect is None
+
+
+def test_worker_stores_what_it_computes():
+    live_site()
+    since.store(NOW)
+    stored, fresh = since.stored_reading(), since.read(NOW)
+    assert stored.marks == fresh.marks
+    assert [effect.measure.name for effect in stored.effects] == since.ALL_MEASURES
+    assert stored.effects[0].effect == pytest.approx(fresh.effects[0].effect)
+    StoredReading.objects.filter(name=since.STORED_NAME).update(value={"marks": 1})
+    assert since.stored_reading() is None
+
+
+def test_cards_of_agents_on_like_work():
+    """The first harness is .2 worse, and both are compared on work that both did."""
+    live_site(level=np.full(DAYS, -0.2), new_version=np.ones(DAYS, dtype=bool))
+    cards = {card.harness: card for card in agents.compare_agents(Span(first=store.day_of(0), last=store.day_of(83)))}
+    assert cards["codex"].is_best
+    assert not cards["claude-code"].is_best
+    assert cards["codex"].reward.value - cards["claude-code"].reward.value == pytest.approx(0.18, abs=0.03)
+    assert "more than any other beyond chance" in sentences.write_agent(cards["codex"])
+
+
+@pytest.mark.usefixtures("noon")
+def test_few_sessions_are_not_enough_for_a_card(site):
+    hand_in(site, AFTER, [0.5] * 3)
+    card = agents.compare_agents(AFTER)[0]
+    assert card.reward is None
+    assert "not enough to say. 3 graded sessions, and 20 are needed." in sentences.write_agent(card)
+
+
+@pytest.mark.usefixtures("noon")
+def test_a_version_is_a_mark_with_its_fifth_session(site):
+    """One odd session, or one that claims an odd version, is none; nor is the first version of all."""
+    hand_in(site, BEFORE, [0.5] * 6, version="1.0")
+    hand_in(site, AFTER, [0.5] * 4, version="2.0")
+    whole = Span(first=BEFORE.first, last=AFTER.last)
+    assert marks.load_marks(whole) == ()
+    hand_in(site, AFTER, [0.5], version="2.0")
+    (found,) = marks.load_marks(whole)
+    assert (found.kind, found.label, found.day) == (MarkKind.VERSION, "claude-code 2.0", AFTER.first)
+    assert [each.label for each in marks.load_marks(AFTER)] == ["claude-code 2.0"]
+
+
+@pytest.mark.usefixtures("noon")
+def test_empty_logs_make_no_marks(site):
+    """Sessions whose log shows nothing have no version, model or files."""
+    hand_in(site, BEFORE, [None] * 5)
+    hand_in(site, AFTER, [None] * 5, version=" ".strip())
+    assert marks.load_marks(Span(first=BEFORE.first, last=AFTER.last)) == ()
+
+
+@pytest.mark.usefixtures("noon")
+@pytest.mark.postgresql
+def test_changed_instructions_and_rubrics_are_marks(site):
+    InstructionKey.objects.get_or_create(pk=1, defaults={"secret": b"k" * 32})
+    for span, digest in ((BEFORE, "1" * 64), (AFTER, "2" * 64)):
+        for session in hand_in(site, span, [0.5] * 5, version="1.0"):
+            files = [{"name": "~/.claude/CLAUDE.md", "bytes": 10, "hmac": digest, "source": "hook"}]
+            SessionFacts.objects.filter(session=session).update(instruction_files=files)
+    rubric = Rubric.objects.active()
+    for span in (BEFORE, AFTER):
+        at = dt.datetime.combine(span.first, dt.time(8), dt.UTC)
+        RubricActivation.objects.create(rubric=rubric, at=at)
+    found = marks.load_marks(Span(first=BEFORE.first, last=AFTER.last))
+    assert [(each.kind, each.agent) for each in found] == [(MarkKind.RUBRIC, ""), (MarkKind.INSTRUCTIONS, "bob")]
+
+
+@pytest.mark.pure
+def test_marks_with_few_sessions_between_them_are_one_group():
+    """19 sessions lie between the first two marks, 20 between the second and the third."""
+    sessions = [{"day": 3, "category": "code", "reward": 0.5}] * 19 + [{"day": 6, "reward": 0.5}] * 20
+    groups = group_marks([mark(2), mark(5), mark(8), mark(9, MarkKind.OUTAGE)], table(sessions))
+    assert [[each.label for each in group.marks] for group in groups] == [["mark 8"], ["mark 5", "mark 2"]]
+
+
+@pytest.mark.pure
+def test_allowance_grows_by_the_day_and_not_by_the_mark():
+    """.1 in 30 days: the first mark has .1, one nine days later .03, and three on one day share what grew since."""
+    chances = allot([mark(0), mark(9), *(mark(12 + number / 1e3) for number in ())])
+    assert list(chances.values()) == pytest.approx([0.1, 0.03])
+    crowd = allot([mark(0), *(TimeMark(**{**_fields(mark(9)), "key": f"{n}"}) for n in range(50))])
+    assert sum(crowd.values()) == pytest.approx(0.13)
+
+
+def _fields(each):
+    return {name: getattr(each, name) for name in ("kind", "at", "day", "label")}

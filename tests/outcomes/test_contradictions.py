@@ -1,0 +1,105 @@
+"""Sessions whose verdict and outcome contradict each other wait for a person."""
+
+import datetime as dt
+
+import pytest
+
+from bandit.models import LedgerEntry
+from grading.models import ReviewItem, SessionLanding, Settlement
+from grading.models.review import ItemState, QueueEntry
+from grading.outcomes import contradictions
+from grading.outcomes.recording import ReportedOutcome, record
+from grading.roles import REVIEWER
+from grading.witness import Witness
+from tests.site import NOON
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def judged(site):
+    def build(verdict=0.9, **fields):
+        return site.session(**fields).with_work().judged(verdict).settle()
+
+    return build
+
+
+def report(session, kind, value, *, detail="", after=dt.timedelta(days=1)):
+    now = NOON + after
+    outcome = ReportedOutcome(kind=kind, value=value, observed_at=now, detail=detail)
+    record(session, outcome, source="token 1", witness=Witness.OBSERVED)
+    return contradictions.check(session, now)
+
+
+# A verdict, an outcome, and whether they are at least .4 apart.
+@pytest.mark.parametrize(
+    ("verdict", "kind", "value", "contradicts"),
+    [
+        (0.9, "ci", "fail", True),  # .9 − 0
+        (0.9, "ci", "pass", False),  # .9 − 1
+        (0.9, "ci", "unknown", False),
+        (0.3, "ci", "fail", False),  # .3 − 0
+        (0.4, "ci", "fail", True),  # .4 − 0
+        (0.6, "deployed", "pass", True),  # 1 − .6
+        (0.7, "deployed", "pass", False),
+        (0.2, "quality", 0.7, True),
+        (0.5, "quality", 0.7, False),
+        (0.9, "closed", "pass", False),  # it may have been finished elsewhere
+        (0.9, "reverted", 0.0, False),  # nothing was reverted
+    ],
+)
+def test_how_far_apart(judged, verdict, kind, value, contradicts):
+    session = judged(verdict)
+    assert report(session, kind, value) is contradicts
+    assert ReviewItem.objects.filter(session=session, entered_as=QueueEntry.OUTCOME).exists() is contradicts
+
+
+def test_the_item_says_what_contradicts(judged):
+    session = judged(0.9)
+    report(session, "landed", 0.0, detail="0 of 2 commits on main, 2 reverted")
+    assert session.review_item.why == "The verdict is 0.90, but 0 of 2 commits on main, 2 reverted."
+
+
+def test_work_that_has_not_landed_yet_contradicts_nothing(judged):
+    session = judged(0.9)
+    SessionLanding.objects.create(session=session, open=2)
+    assert not report(session, "landed", 0.0)
+    assert report(session, "landed", 0.0, after=dt.timedelta(days=15))
+
+
+def test_no_verdict_no_contradiction(site):
+    session = site.session().with_work().settle()
+    assert not report(session, "ci", "fail")
+
+
+def test_a_person_who_decided_is_not_asked_again(site, judged):
+    session = judged(0.9)
+    olga = site.person("olga", REVIEWER)
+    contradictions_before = report(session, "ci", "fail")
+    item = session.review_item
+    from grading import review
+
+    review.dismiss(item, olga, "known flaky")
+    assert contradictions_before
+    assert not report(session, "tests", "fail")
+    item.refresh_from_db()
+    assert item.state == ItemState.DISMISSED
+
+
+def test_five_of_one_arm_on_a_day_are_one_item(judged):
+    sessions = [judged(0.9) for _ in range(6)]
+    elsewhere = judged(0.9, category="code")
+    for session in (*sessions, elsewhere):
+        report(session, "ci", "fail")
+    items = ReviewItem.objects.open().filter(entered_as=QueueEntry.OUTCOME).order_by("pk")
+    assert [item.session for item in items] == [sessions[0], elsewhere]
+    assert items[0].why.startswith("Verdicts and outcomes of 6 sessions of cross-repo contradict each other today.")
+
+
+def test_rewards_and_ledger_stay(judged):
+    session = judged(0.9)
+    before = [list(model.objects.order_by("pk").values()) for model in (Settlement, LedgerEntry)]
+    report(session, "ci", "fail")
+    session.refresh_from_db()
+    assert before == [list(model.objects.order_by("pk").values()) for model in (Settlement, LedgerEntry)]
+    assert session.reward_value == 0.9

@@ -1,0 +1,228 @@
+"""Sessions whose commits are looked up in a followed repository: what is recorded, and that no reward changes."""
+
+import datetime as dt
+
+import pytest
+
+from bandit.models import Bucket, LedgerEntry
+from grading.models import Artifact, CommitSighting, Evidence, Project, Repository, SessionCommit, Settlement
+from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.models.outcomes import Authorship, CommitState, LandingState
+from grading.outcomes import following
+from tests.outcomes.repos import EPOCH, Repo
+from tests.site import NOON
+
+DAY = dt.timedelta(days=1)
+AFTER = NOON + dt.timedelta(hours=1)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def repo(tmp_path):
+    return Repo(tmp_path / "engine")
+
+
+@pytest.fixture
+def followed(repo, settings, tmp_path):
+    """The repository, followed before any session."""
+    settings.STATE_DIR = tmp_path / "state"
+    project = Project.objects.for_key("engine")
+    row = Repository.objects.create(name="engine", url=str(repo.folder), project=project)
+    following.fetch(row, NOON - DAY)
+    return row
+
+
+@pytest.fixture
+def session_with(site, followed):
+    """A session that ended an hour after the epoch, and claims commits."""
+
+    def build(*commits, agent="bob", received=NOON + dt.timedelta(minutes=61), project=None, **fields):
+        fields = {"started_at": NOON, "ended_at": NOON + dt.timedelta(hours=1), **fields}
+        project = project or followed.project
+        session = site.session(agent=agent, project=project, **fields).with_work().settle()
+        facts = {"kind": EvidenceKind.FACTS, "sha256": "ab" * 32, "size": 1, "received_at": received}
+        evidence = Evidence.objects.create(session=session, **facts)
+        for commit in commits:
+            fields = {"lookup": commit[:7], "receipt": evidence.pk, "origin": Origin.FACTS}
+            Artifact.objects.create(session=session, kind=ArtifactKind.COMMIT, key=commit, **fields)
+        return session
+
+    return build
+
+
+def states(session):
+    return list(SessionCommit.objects.filter(session=session).values_list("authorship", "state"))
+
+
+def run(after):
+    return following.run_due(NOON + dt.timedelta(hours=1) + after)
+
+
+def test_the_story_of_a_session(repo, session_with):
+    """Open, then landed, then reverted, then restored; each change is one more record."""
+    repo.branch("feature")
+    session = session_with(*(repo.commit(f"Part {number}") for number in range(2)))
+    assert run(dt.timedelta(minutes=11)) == 1
+    assert session.landing.state == LandingState.OPEN
+    squash = repo.squash("feature", "Add the parts (#142)")
+    assert run(dt.timedelta(hours=1)) == 0  # not yet
+    assert run(DAY) == 1
+    revert = repo.revert(squash)
+    assert run(3 * DAY) == 1
+    repo.revert(revert)
+    assert run(7 * DAY) == 1
+    session.refresh_from_db()
+    assert session.landing.state == LandingState.LANDED
+    records = session.outcomes.order_by("pk").values_list("kind", "number", "detail")
+    assert list(records) == [
+        ("landed", 0.0, "0 of 2 commits on main"),
+        ("landed", 1.0, "2 of 2 commits on main"),
+        ("landed", 0.0, "0 of 2 commits on main, 2 reverted"),
+        ("reverted", 1.0, "0 of 2 commits on main, 2 reverted"),
+        ("landed", 1.0, "2 of 2 commits on main"),
+        ("reverted", 0.0, "2 of 2 commits on main"),
+    ]
+    assert session.outcomes.latest_per_kind()["landed"].number == 1
+    run(14 * DAY)
+    run(30 * DAY)
+    session.landing.refresh_from_db()
+    assert session.landing.next_check_at is None
+    assert session.outcomes.count() == 6
+
+
+def test_nothing_of_it_changes_a_reward(repo, session_with):
+    repo.branch("feature")
+    session = session_with(repo.commit("Part"))
+    before = [list(model.objects.order_by("pk").values()) for model in (Settlement, LedgerEntry, Bucket)]
+    repo.revert(repo.squash("feature", "Add it"))
+    run(DAY)
+    assert session.landing.state == LandingState.REVERTED
+    assert before == [list(model.objects.order_by("pk").values()) for model in (Settlement, LedgerEntry, Bucket)]
+
+
+def test_one_round_twice_records_once(repo, session_with, followed):
+    repo.branch("feature")
+    session = session_with(repo.commit("Part"))
+    now = NOON + DAY
+    following.run_due(now)
+    following.look_up([session], now)
+    following.look_up([session], now + DAY)
+    assert session.outcomes.count() == 1
+    assert SessionCommit.objects.count() == 1
+
+
+def test_commits_from_before_the_session_are_not_its_own(repo, session_with, followed):
+    """Somebody else's landed commit, cited in a forged log."""
+    theirs = repo.commit("Theirs")
+    following.fetch(followed, NOON + dt.timedelta(minutes=5))
+    late = session_with(theirs, started_at=NOON + dt.timedelta(minutes=30))
+    never = session_with("f" * 40)
+    run(DAY)
+    assert states(late) == [(Authorship.SEEN_BEFORE, CommitState.UNKNOWN)]
+    assert states(never) == [(Authorship.NOT_FOUND, CommitState.UNKNOWN)]
+    assert late.landing.state == LandingState.UNKNOWN
+    assert not late.outcomes.exists()
+
+
+def test_a_commit_that_was_public_before_the_claim_needs_a_known_committer(repo, session_with, followed):
+    forged = repo.commit("Forged")
+    following.fetch(followed, NOON + dt.timedelta(minutes=20))
+    liar = session_with(forged)
+    run(DAY)
+    assert states(liar) == [(Authorship.PUBLIC, CommitState.UNKNOWN)]
+    for number in range(3):
+        session_with(repo.commit(f"Honest {number}"))
+    run(2 * DAY)
+    again = repo.commit("Pushed early")
+    following.fetch(followed, NOON + dt.timedelta(minutes=30))
+    honest = session_with(again)
+    run(3 * DAY)
+    assert states(honest) == [(Authorship.OWN, CommitState.LANDED)]
+
+
+def test_a_commit_that_two_agents_claim_is_nobodys(repo, session_with):
+    commit = repo.commit("Whose")
+    one = session_with(commit)
+    other = session_with(commit[:9], agent="alice")
+    run(DAY)
+    assert [states(each)[0][0] for each in (one, other)] == [Authorship.SHARED] * 2
+
+
+def test_a_branch_without_a_commit_of_its_own(repo, session_with):
+    """The session names the commit that its branch began with."""
+    session = session_with(repo.head, started_at=NOON + dt.timedelta(hours=3), ended_at=NOON + dt.timedelta(hours=4))
+    following.run_due(NOON + DAY)
+    assert states(session) == [(Authorship.OUTSIDE, CommitState.UNKNOWN)]
+
+
+@pytest.mark.parametrize(("credits_history", "expected"), [(True, Authorship.OWN), (False, Authorship.HISTORY)])
+def test_commits_of_the_first_fetch(repo, session_with, followed, credits_history, expected):
+    old = repo.commit("Old")
+    Repository.objects.update(first_fetched_at=None, tips=[], credits_history=credits_history)
+    session = session_with(old)
+    run(DAY)
+    assert states(session)[0][0] == expected
+
+
+def test_one_session_over_two_repositories(repo, session_with, followed, tmp_path):
+    second = Repo(tmp_path / "docs")
+    docs = Repository.objects.create(name="docs", url=str(second.folder), project=Project.objects.for_key("docs"))
+    following.fetch(docs, NOON - DAY)
+    mine, also = repo.commit("Code"), second.commit("Docs")
+    following.fetch(docs, NOON + dt.timedelta(hours=2))
+    session = session_with(mine, also)
+    run(DAY)
+    commits = {commit.claim: (commit.repository_id, commit.state) for commit in session.commits.all()}
+    assert commits == {mine: (followed.pk, "landed"), also: (docs.pk, "landed")}
+
+
+def test_a_short_hash_means_nothing_in_another_repository(repo, session_with, followed, tmp_path):
+    second = Repo(tmp_path / "docs")
+    docs = Repository.objects.create(name="docs", url=str(second.folder), project=Project.objects.for_key("docs"))
+    short = second.commit("Docs")[:7]
+    following.fetch(docs, NOON - DAY)
+    session = session_with(short)
+    run(DAY)
+    assert states(session) == [(Authorship.NOT_FOUND, CommitState.UNKNOWN)]
+
+
+def test_a_deleted_branch_is_no_news(repo, session_with, followed):
+    """What was found out stays when a mirror on another host lacks the commit."""
+    repo.branch("feature")
+    session = session_with(repo.commit("Part"))
+    repo.squash("feature", "Add it")
+    run(dt.timedelta(minutes=11))
+    repo.git("branch", "-D", "feature")
+    following.mirror_of(followed).delete()
+    run(DAY)
+    session.landing.refresh_from_db()
+    assert session.landing.state == LandingState.LANDED
+    assert CommitSighting.objects.filter(repository=followed).count() == 2
+
+
+def test_a_repository_that_cannot_be_fetched(repo, session_with, followed, tmp_path):
+    repo.branch("feature")
+    session = session_with(repo.commit("Part"))
+    repo.folder.rename(tmp_path / "away")
+    run(DAY)
+    followed.refresh_from_db()
+    assert "no folder" in followed.error
+    assert session.landing.checked_at is None
+    (tmp_path / "away").rename(repo.folder)
+    run(DAY + following.LEASE)
+    followed.refresh_from_db()
+    session.landing.refresh_from_db()
+    assert (followed.error, session.landing.state) == ("", LandingState.OPEN)
+
+
+def test_without_repositories_nothing_is_enrolled(repo, session_with, followed):
+    session_with(repo.commit("Part"))
+    Repository.objects.update(is_paused=True)
+    assert run(DAY) == 0
+
+
+def test_times_of_checks():
+    ends = dt.datetime.fromtimestamp(EPOCH, dt.UTC)
+    days = [(following.next_check(ends, ends + wait - dt.timedelta(seconds=1)) - ends) for wait in following.CHECKS]
+    assert days == list(following.CHECKS)
+    assert following.next_check(ends, ends + 30 * DAY) is None

@@ -1,0 +1,232 @@
+"""Insight: trends with links to their sessions, two periods in parts, what came with marks, and the weekly letter."""
+
+import csv
+import datetime as dt
+import io
+
+import pytest
+
+from grading.models import JudgeJob, Rubric, Session, SessionFacts, WeeklyLetter
+from grading.models.judging import Purpose
+from tests.casts.page import flat
+from tests.site import NOON
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
+
+
+@pytest.fixture
+def weeks(site):
+    """Four weeks until yesterday with three sessions a day: code at .6, infra at .5, and one without a grade."""
+    for ago in range(1, 29):
+        for category, value in (("code", 0.6), ("infra", 0.5), ("code", None)):
+            builder = site.session(category, ago=dt.timedelta(days=ago))
+            (builder if value is None else builder.judged(value)).settle()
+
+
+def context(client, query: str = ""):
+    reply = client.get(f"/insight/{query}")
+    assert reply.status_code == 200
+    return reply.context
+
+
+def test_points_open_their_sessions(viewer, weeks):
+    """The list that a point leads to has as many sessions as the point."""
+    rows = context(viewer)["trend"]["rows"]
+    assert [row.days for row in rows[:2]] == ["30–31 Mar", "23–29 Mar"]
+    last_week = rows[1]
+    assert (last_week.value, last_week.mean.known, last_week.mean.sessions) == (".550", 14, 21)
+    listed = viewer.get(last_week.url).context["page"]
+    assert listed.count == 21
+    assert f'href="{last_week.url.replace("&", "&amp;")}"' in flat(viewer.get("/insight/"))
+
+
+def test_points_of_a_group_open_the_sessions_of_the_group(viewer, weeks):
+    shown = context(viewer, "?category=infra&split=none")
+    row = shown["trend"]["rows"][1]
+    assert (row.value, row.mean.sessions) == (".500", 7)
+    assert viewer.get(row.url).context["page"].count == 7
+
+
+def test_groups_have_a_trend_of_their_own(viewer, weeks):
+    """Their links keep the other choices."""
+    cells = context(viewer, "?weeks=4&step=day")["trend"]["cells"]
+    assert "weeks=4" in cells[1].url
+    cells = context(viewer)["trend"]["cells"]
+    assert [(cell.name, cell.value, cell.sessions) for cell in cells] == [("code", ".600", 56), ("infra", ".500", 28)]
+    assert context(viewer, cells[1].url)["trend"]["rows"][1].value == ".500"
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("?measure=sessions", "21"),
+        ("?measure=final", "100.0 %"),
+        ("?measure=cost", "–"),
+        ("?measure=failed_share", "10.0 %"),
+        ("?measure=minutes", "7.5 min"),
+        ("?measure=tokens", "12,000"),
+    ],
+)
+def test_measures_have_their_units(viewer, weeks, query, value):
+    for session in Session.objects.all():
+        SessionFacts.objects.update_or_create(session=session, defaults={"failed_share": 0.1, "minutes": 7.5})
+    Session.objects.update(tokens=12_000)
+    assert context(viewer, query)["trend"]["rows"][1].value == value
+
+
+def test_days_of_the_trend(viewer, weeks):
+    rows = context(viewer, "?step=day&weeks=4")["trend"]["rows"]
+    assert [row.days for row in rows[:3]] == ["31 Mar", "30 Mar", "29 Mar"]
+    assert viewer.get(rows[1].url).context["page"].count == 3
+
+
+def test_csv_has_every_point_of_every_group(viewer, weeks):
+    reply = viewer.get("/insight.csv?weeks=4&split=category")
+    rows = [*csv.DictReader(io.StringIO(reply.getvalue().decode()))]
+    assert {(row["split"], row["group"]) for row in rows} == {("", ""), ("category", "code"), ("category", "infra")}
+    week = next(row for row in rows if row["group"] == "infra" and row["first_day"] == "2026-03-23")
+    assert (week["last_day"], week["value"], week["sessions"], week["known"]) == ("2026-03-29", "0.5", "7", "7")
+    assert all(row["measure"] == "reward" for row in rows)
+
+
+def test_what_changed_compares_the_last_two_whole_weeks(viewer, weeks):
+    change = context(viewer)["change"]
+    assert (change["before"].title, change["after"].title) == ("16–22 Mar", "23–29 Mar")
+    assert (change["before"].value, change["after"].value, change["total"]) == (".550", ".550", "+.000")
+    assert viewer.get(change["after"].url).context["page"].count == change["after"].mean.sessions == 21
+
+
+def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
+    query = "?before_first=2026-03-10&before_last=2026-03-12&after_first=2026-03-20&after_last=2026-03-24"
+    change = context(viewer, query)["change"]
+    assert (change["before"].title, change["after"].title) == ("10–12 Mar", "20–24 Mar")
+    assert (change["before"].mean.sessions, change["after"].mean.sessions) == (9, 15)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?measure=beauty", "Measure: Select a valid choice."),
+        ("?weeks=52", "Time: Select a valid choice."),
+        ("?weeks=26&step=day", "Days are shown for 10 weeks at most."),
+        ("?before_first=2026-03-10", "Two periods have four days"),
+        (
+            "?before_first=2026-03-20&before_last=2026-03-24&after_first=2026-03-22&after_last=2026-03-25",
+            "the second of which begins after the first has ended",
+        ),
+        ("?before_first=soon&after_last=0000-00-00", "Enter a valid date."),
+        ("?category=eve&agent=%00", "Select a valid choice."),
+    ],
+)
+def test_a_bad_choice_is_reported_and_left_out(viewer, weeks, query, said):
+    page = flat(viewer.get(f"/insight/{query}"))
+    assert said in page
+    assert "It was left out." in page
+    assert context(viewer, query)["trend"]["rows"]
+
+
+def test_an_empty_site_says_what_to_do(operator):
+    for path in ("/insight/", "/insight/letter/"):
+        assert "No sessions yet." in flat(operator.get(path))
+        assert "Connect an agent" in flat(operator.get(path))
+
+
+def test_an_empty_selection_says_how_to_get_out(site, viewer, weeks):
+    site.agent("alice")
+    assert "No session of this selection ended in this time." in flat(viewer.get("/insight/?agent=alice"))
+
+
+def test_sessions_of_long_ago_are_half_a_year_away(site, viewer):
+    site.session("code", ago=dt.timedelta(days=100)).judged(0.5).settle()
+    assert "No session ended in the last ten weeks." in flat(viewer.get("/insight/"))
+    assert context(viewer, "?weeks=26")["trend"] is not None
+
+
+def test_names_of_sessions_are_escaped(site, viewer):
+    session = site.session("code", ago=dt.timedelta(days=1), model="<script>alert(1)</script>").judged(0.5).settle()
+    SessionFacts.objects.update_or_create(session=session, defaults={"harness_version": '"><img src=x>'})
+    for split in ("model", "version"):
+        page = viewer.get(f"/insight/?split={split}").content.decode()
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+
+
+# --- the bridge
+
+
+@pytest.fixture
+def read(site, sim):
+    """Two judged sessions with evidence."""
+    return [site.judged_by(sim, 0.5, ago=dt.timedelta(days=days)) for days in (1, 2)]
+
+
+def bridge(client, sessions, rubric: str):
+    data = {"rubric": rubric, "session": [session.pk for session in sessions], "back": "weeks=4"}
+    return client.post("/insight/bridge/", data)
+
+
+def test_a_bridge_asks_for_trials_which_change_no_reward(operator, read):
+    rubric = Rubric.objects.create(title="Sterner", text="Be stern.", sha256="5" * 64)
+    rewards = [Session.objects.get(pk=session.pk).reward_value for session in read]
+    reply = bridge(operator, read, rubric.sha256)
+    assert reply.url == "/insight/?weeks=4#change"
+    jobs = JudgeJob.objects.open()
+    assert {(job.session_id, job.purpose, job.rubric) for job in jobs} == {
+        (session.pk, Purpose.TRIAL, rubric) for session in read
+    }
+    assert [Session.objects.get(pk=session.pk).reward_value for session in read] == rewards
+    bridge(operator, read, rubric.sha256)
+    assert jobs.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("rubric", "keys"), [("unknown", [1]), (None, []), (None, ["eve", "-1"]), (None, [*range(1, 102)])]
+)
+def test_a_bridge_of_nothing_is_refused(operator, read, rubric, keys):
+    data = {"rubric": rubric or Rubric.objects.active().sha256, "session": keys}
+    reply = operator.post("/insight/bridge/", data)
+    assert reply.status_code in (302, 404)
+    assert not JudgeJob.objects.filter(purpose=Purpose.TRIAL).exists()
+
+
+# --- the weekly letter
+
+
+def test_the_letter_before_it_is_written_reads_as_it_would(viewer, weeks):
+    shown = viewer.get("/insight/letter/").context
+    assert (shown["monday"], shown["letter"]) == (dt.date(2026, 3, 23), None)
+    assert 2 <= len(shown["sentences"]) <= 5
+    assert not WeeklyLetter.objects.exists()
+
+
+def test_the_letter_as_it_was_written(viewer, weeks):
+    WeeklyLetter.objects.create(monday=dt.date(2026, 3, 23), subject="Quiet", sentences=["All was quiet."])
+    page = viewer.get("/insight/letter/?week=2026-03-27")
+    assert page.context["sentences"] == ["All was quiet."]
+    assert "With later corrections and verdicts:" in flat(page)
+    assert [each.monday for each in page.context["weeks"]] == [dt.date(2026, 3, 23)]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?week=never", "Expected a day such as 2026-11-16"),
+        ("?week=2026-01-05", "No letter was written about the week of 5 January 2026."),
+        ("?week=9999-12-31", "Your agents’ week"),
+        ("?week=0001-01-01", "No letter was written about the week of 1 January 0001."),
+    ],
+)
+def test_a_week_without_a_letter_says_so(viewer, weeks, query, said):
+    assert said in flat(viewer.get(f"/insight/letter/{query}"))
+
+
+def test_a_week_without_sessions_says_that_nothing_is_sent(site, viewer):
+    site.session("code", ended_at=NOON - dt.timedelta(days=40)).judged(0.5).settle()
+    assert "there is nothing to say and nothing is sent" in flat(viewer.get("/insight/letter/"))
+
+
+def test_a_channel_gets_the_letter_if_an_operator_wants(operator):
+    data = {"kind": "webhook", "name": "team", "url": "http://127.0.0.1:9/", "letters": "on"}
+    operator.post("/settings/notices/add/", data)
+    assert "It goes to 1 channel." in flat(operator.get("/insight/letter/"))
+    assert "gets the weekly letter" in flat(operator.get("/settings/notices/"))
