@@ -48,6 +48,11 @@ Each log's report counts the records and the tool calls of kinds that its reader
 2 %, the session's page says so, and an advisory (A53) names the version and the kinds. Tools of MCP servers (`mcp__…`)
 are known to be custom. A session most of whose calls are of unknown tools isn't graded by its log.
 
+## Export
+
+`manage.py export_trajectory AGENT SESSION` writes a session's own log as a trajectory in ATIF 1.7, whichever harness
+wrote it, without the secrets that the site recognises.
+
 ## OpenCode's database
 
 OpenCode keeps all sessions in one database. `manage.py import_sessions ~/.local/share/opencode` copies it with SQLite's

@@ -295,9 +295,9 @@ def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
     id="A4",
     title="A log can’t be read",
     means=(
-        "Opens as soon as one log has more than 30 % unreadable calls, no shell call that shows its command, or no "
-        "result that says whether its call worked and no visible effect either. Rules then grade from facts and patch "
-        "only."
+        "Opens as soon as one log has more than 30 % unreadable calls, more calls of unknown tools than of known ones, "
+        "no shell call that shows its command, or no result that says whether its call worked and no visible effect "
+        "either. Rules then grade from facts and patch only."
     ),
     todo=(
         "Check whether the harness’s version has changed since logs were last readable; update the site, then grade "
