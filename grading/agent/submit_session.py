@@ -1335,6 +1335,11 @@ class Log:
         return f"{self.path}\n{self.size}\n{self.changed}"
 
 
+def log_folders(harness: str) -> str:
+    """The folders in which a harness keeps its logs, as text."""
+    return " and ".join(map(str, KEPT_IN[harness]()))
+
+
 def set_in(variable: str) -> str:
     return os.environ.get(variable, "").strip()
 
@@ -1546,10 +1551,10 @@ def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> N
         f"{len(to_send):,} logs to send to {site()}, {size / 1e6:,.0f} MB, of sessions that ended from "
         f"{to_send[0].end:%Y-%m-%d} to {to_send[-1].end:%Y-%m-%d}"
     )
-    for harness, place in KEPT_IN.items():
+    for harness in KEPT_IN:
         count = sum(log.harness == harness for log in to_send)
         if count:
-            print_line(f"  {count:,} of {harness}, from {printable(str(place()))}")
+            print_line(f"  {count:,} of {harness}, from {printable(log_folders(harness))}")
     if len(to_send) > old:
         more = len(to_send) - old
         print_line(
@@ -1690,7 +1695,7 @@ def problems_in(reply: dict[str, Any]) -> Iterator[str]:
 def told_at_end(logs: list[Log], arguments: list[str]) -> int:
     """The table: each file in one row; with --list each file."""
     if not logs:
-        print_line(f"no log found in {', '.join(printable(str(place())) for place in KEPT_IN.values())}")
+        print_line(f"no log found in {', '.join(printable(log_folders(harness)) for harness in KEPT_IN)}")
         return 0
     for fate in FATES:
         those = [log for log in logs if log.fate == fate]

@@ -15,6 +15,7 @@ from threading import Thread
 from urllib.request import urlopen
 
 import pytest
+import zstandard
 from django.utils import timezone
 
 from grading.evidence import store
@@ -101,6 +102,17 @@ def test_each_harnesses_logs_are_sent_once_and_every_file_is_named(old):
     assert all(
         f"{path}" in listed for path in (old.home / ".claude/projects").rglob("*.jsonl") if ".git" not in str(path)
     )
+
+
+def test_codex_log_that_was_archived_and_compressed_is_sent(old):
+    name = f".codex/archived_sessions/rollout-2026-06-18T10-00-00-{CODEX_SESSION}.jsonl.zst"
+    old.put(name, zstandard.ZstdCompressor().compress(CODEX.read_bytes()))
+    said = old.sends("codex")
+    assert old.tally(said)["sent"] == 1
+    assert f"1 of codex, from {old.home}/.codex/sessions and {old.home}/.codex/archived_sessions" in said
+    session = Session.objects.get()
+    assert (session.external_id, session.harness.name) == (CODEX_SESSION, "codex")
+    assert not session.evidence.exclude(problem="").exists()
 
 
 def test_the_oldest_goes_first_and_the_judge_reads_what_was_chosen(old):
