@@ -17,6 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
+import django
+
+django.setup()  # the tests' builders import models
 
 from benchmarks import scratch
 from benchmarks.scratch import Size
