@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 STATE = tempfile.TemporaryDirectory()  # of this process; the trials have their own
 os.environ |= {"DJANGO_SETTINGS_MODULE": "gradingsite.settings", "GRADINGSITE_STATE": STATE.name + "/state"}
-import django
+import django  # noqa: E402
 
 django.setup()  # the tests' builders import models
 
