@@ -40,8 +40,8 @@ def export_sessions(files: Iterable[Path], folder: Path) -> tuple[list[Path], se
     """
     exports: list[Path] = []
     sources: set[Path] = set()
-    found = list(files)
-    for number, path in enumerate(found):
+    listed = list(files)
+    for number, path in enumerate(listed):
         target = folder / str(number)
         if _is_database(path):
             exports += _export_database(path, target)

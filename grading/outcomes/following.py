@@ -154,7 +154,7 @@ def _find_commits(
     """Unsaved rows for the commits of each session: where each is, and whether it counts as the session's own."""
     hashes = {claim.key for each in claims.values() for claim in each}
     infos = {repository.pk: mirror_of(repository).describe(hashes) for repository in repositories}
-    context = _ClaimContext(sessions, claims)
+    context = _ClaimContext(sessions, claims, infos)
     commits_by_session: dict[int, list[SessionCommit]] = {}
     for session in sessions:
         home = homes[session.pk]
@@ -184,7 +184,12 @@ def _is_recognised(claim: Artifact, info: CommitInfo) -> bool:
 class _ClaimContext:
     """What decides about authorship besides the commit: sightings, times of claims, other agents, known committers."""
 
-    def __init__(self, sessions: Sequence[Session], claims: Mapping[int, Sequence[Artifact]]) -> None:
+    def __init__(
+        self,
+        sessions: Sequence[Session],
+        claims: Mapping[int, Sequence[Artifact]],
+        infos: Mapping[int, Mapping[str, CommitInfo]],
+    ) -> None:
         self.sessions = {session.pk: session for session in sessions}
         rows = [claim for each in claims.values() for claim in each]
         receipts = {claim.receipt for claim in rows}
@@ -198,7 +203,9 @@ class _ClaimContext:
             self.claims_by_lookup[lookup].add((key, agent))
         own = SessionCommit.objects.filter(authorship=Authorship.OWN, session__agent__in={s.agent_id for s in sessions})
         self.known = Counter(own.values_list("session__agent", "repository", "committer"))
-        self.seen: dict[int, dict[str, dt.datetime]] = {}
+        shas = {info.sha for each in infos.values() for info in each.values()}
+        rows_of_sightings = CommitSighting.objects.filter(sha__in=shas)
+        self.seen_at = {(row.repository_id, row.sha): row.seen_at for row in rows_of_sightings}
 
     def decide(self, claim: Artifact, commit: SessionCommit, info: CommitInfo) -> Authorship:
         session, repository = self.sessions[commit.session_id], commit.repository
@@ -209,13 +216,12 @@ class _ClaimContext:
             agent != session.agent_id and (key.startswith(claim.key) or claim.key.startswith(key))
             for key, agent in others
         )
-        seen = CommitSighting.objects.filter(repository=repository, sha=info.sha).values_list("seen_at", flat=True)
         return decide_authorship(
             ClaimedCommit(
                 started_at=session.started_at,
                 ended_at=session.ended_at,
                 committed_at=info.committed_at,
-                seen_at=seen.first(),
+                seen_at=self.seen_at.get((repository.pk, info.sha)),
                 claimed_at=self.received.get(claim.receipt) or timezone.now(),
                 credits_history=repository.credits_history,
                 is_shared=shared,

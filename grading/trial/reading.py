@@ -29,11 +29,11 @@ AGENT = "local"
 
 @dataclass(slots=True, kw_only=True)
 class ReadingProgress:
-    """How far the logs are read. `known` were read by an earlier trial; `stopped` says why the reading ended early."""
+    """How far the logs are read. `unchanged` were read by an earlier trial; `stopped` says why reading ended early."""
 
     total: int = 0
     done: int = 0
-    known: int = 0
+    unchanged: int = 0
     is_over: bool = False
     stopped: str = ""
     fates: Counter[str] = field(default_factory=Counter)
@@ -89,7 +89,7 @@ def _read_files(
                 progress.stopped = "The trial was ended. Start it again to go on."
                 break
             if is_known(path):
-                progress.known += 1
+                progress.unchanged += 1
             else:
                 record = record or ImportRecord(agent, folders, by=f"gradingsite try, at {CONSOLE}", category=None)
                 outcome = read_log(path, agent, folders, leave_out, in_place=path not in exports)

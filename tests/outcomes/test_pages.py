@@ -96,7 +96,7 @@ def test_the_line_on_the_page_of_a_session(client, olga, site):
     record(session, passed, source="token 1", witness=Witness.OBSERVED)
     record(session, ReportedOutcome(kind="score", value=0.75, observed_at=NOON), source="token 1", witness="observed")
     steps = client.get(reverse("admin:session", args=[session.pk])).context["outcome_steps"]
-    assert [step.words for step in steps] == [
+    assert [step.label for step in steps] == [
         "engine#142",
         "CI passed 31 Mar",
         "score 75% 31 Mar",

@@ -75,7 +75,7 @@ def test_a_second_reading_reads_only_what_is_new_and_keeps_corrections(folder, l
     more = log.with_name("more.jsonl")
     more.write_bytes(log.read_bytes().replace(session.external_id.encode(), b"0" * len(session.external_id)))
     progress = read(tmp_path / "home")
-    assert (progress.known, progress.total) == (len(logs), len(logs) + 1)
+    assert (progress.unchanged, progress.total) == (len(logs), len(logs) + 1)
     assert progress.fates == {Fate.IMPORTED: 1}
     session.refresh_from_db()
     assert session.reward_value == pytest.approx(0.7)

@@ -36,7 +36,7 @@ LISTED = 50
 class OutcomeStep:
     """One step of the line. `title`: who reported it and when."""
 
-    words: str
+    label: str
     url: str = ""
     title: str = ""
     is_bad: bool = False
@@ -71,22 +71,22 @@ def _produced(session: Session) -> list[OutcomeStep]:
     if commits:
         steps.append(
             OutcomeStep(
-                words=f"{'committed' if len(commits) == 1 else f'{len(commits)} commits'} {_day(session.ended_at)}"
+                label=f"{'committed' if len(commits) == 1 else f'{len(commits)} commits'} {_day(session.ended_at)}"
             )
         )
     pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
-    steps += [OutcomeStep(words=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
+    steps += [OutcomeStep(label=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
     return steps
 
 
 def _reported(record: OutcomeRecord) -> OutcomeStep:
     """An outcome that CI, a runner or a forge reported."""
     verb = VERBS.get((record.kind, record.result), f"{WORDS.get(record.kind, record.kind)} {record.shown_result}")
-    words = f"{verb} {_day(record.observed_at)}"
+    label = f"{verb} {_day(record.observed_at)}"
     who = f"{record.get_witness_display()}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
     title = ". ".join(filter(None, [f"Reported by {who}", record.detail]))
     url = record.url if record.url.startswith("https://") else ""
-    return OutcomeStep(words=words, url=url, title=title, is_bad=record.result == OutcomeResult.FAIL)
+    return OutcomeStep(label=label, url=url, title=title, is_bad=record.result == OutcomeResult.FAIL)
 
 
 def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> list[OutcomeStep]:
@@ -96,10 +96,10 @@ def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> lis
     decided = [commit for commit in commits if commit.state != CommitState.UNKNOWN]
     if not decided:
         reasons = dict.fromkeys(Authorship(commit.authorship).words for commit in commits)
-        return [OutcomeStep(words=f"not known whether it landed: {next(iter(reasons), 'it has no commits')}")]
+        return [OutcomeStep(label=f"not known whether it landed: {next(iter(reasons), 'it has no commits')}")]
     branch = next((commit.repository.default_branch for commit in decided if commit.repository), "the default branch")
     looked = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
-    return [OutcomeStep(words=describe(landing, branch), title=looked, is_bad=landing.reverted > 0)]
+    return [OutcomeStep(label=describe(landing, branch), title=looked, is_bad=landing.reverted > 0)]
 
 
 def _day(at: dt.datetime) -> str:

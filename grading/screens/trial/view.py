@@ -132,9 +132,9 @@ def by_model(sessions: QuerySet[Session]) -> list[dict[str, Any]]:
     counts = {(harness, model, work[ArtifactKind(kind)]): n for harness, model, kind, n in counted}
     table = []
     for row in rows.order_by("-sessions", "harness__name", "model"):
-        of = (row["harness__name"], row["model"])
-        made_here = {name: counts.get((*of, name), 0) for name in work.values()}
-        table.append({**row, **made_here, "harness": of[0] or "unknown", "usd": dollars(row["cost_sum"])})
+        group = (row["harness__name"], row["model"])
+        made_here = {name: counts.get((*group, name), 0) for name in work.values()}
+        table.append({**row, **made_here, "harness": group[0] or "unknown", "usd": dollars(row["cost_sum"])})
     return table
 
 
