@@ -16,12 +16,16 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
+STATE = tempfile.TemporaryDirectory()  # of this process; the trials have their own
+os.environ |= {"DJANGO_SETTINGS_MODULE": "gradingsite.settings", "GRADINGSITE_STATE": STATE.name + "/state"}
+import django  # noqa: E402
 
-from benchmarks import scratch
-from benchmarks.scratch import Size
-from grading import formats
-from tests.trial.homes import KEPT_IN, SAMPLES, RunningTrial, trial
+django.setup()  # the tests' builders import models
+
+from benchmarks import scratch  # noqa: E402
+from benchmarks.scratch import Size  # noqa: E402
+from grading import formats  # noqa: E402
+from tests.trial.homes import KEPT_IN, SAMPLES, RunningTrial, trial  # noqa: E402
 
 SIZES = {Size.FULL: 500, Size.QUICK: 100, Size.SMOKE: 12}
 FIRST_PAGE_LIMIT = 120.0

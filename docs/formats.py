@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grading.formats.registry import HARNESSES, Harness, Tier  # noqa: E402 - the path first
+from grading.formats.registry import HARNESSES, FormatTier, Harness  # noqa: E402 - the path first
 
 PAGE = ROOT / "docs" / "formats.md"
 HEAD = """\
@@ -19,7 +19,7 @@ A log may be compressed with Zstandard. [How to add a format](how-to/add-a-log-f
 This page is made by `python docs/formats.py` from `grading/formats/registry.py`; change that.
 """
 SECTIONS = {
-    Tier.FULL: (
+    FormatTier.FULL: (
         "Read and graded",
         """\
 What a session did, used and cost is read from its log, and rules grade it where no judge does. "Few samples": the
@@ -27,14 +27,14 @@ reader was tried on fewer than ten real logs, or on logs from one place only. A 
 half, until more logs have been read.
 """,
     ),
-    Tier.FACTS: (
+    FormatTier.FACTS: (
         "Shown with their facts",
         """\
 The transcript, the facts and the cost are shown, and a judge reads the log. Rules don't grade by it: too few real logs
 were at hand to know that its reader is right.
 """,
     ),
-    Tier.RECOGNISED: (
+    FormatTier.RECOGNISED: (
         "Recognised",
         """\
 Such a log is refused by its harness's name, and kept if it came with a session.
@@ -71,9 +71,9 @@ def page() -> str:
     return "\n".join([*parts, TAIL])
 
 
-def table(harnesses: list[Harness], tier: Tier) -> str:
+def table(harnesses: list[Harness], tier: FormatTier) -> str:
     """The harnesses of a tier, one in a row."""
-    if tier is Tier.RECOGNISED:
+    if tier is FormatTier.RECOGNISED:
         rows = [f"| {harness.reader.title} | {code(harness.logs)} |" for harness in harnesses]
         return "\n".join(["| harness | its logs |", "|---|---|", *rows]) + "\n"
     rows = [
@@ -87,10 +87,10 @@ def table(harnesses: list[Harness], tier: Tier) -> str:
     )
 
 
-def samples(harness: Harness, tier: Tier) -> str:
+def samples(harness: Harness, tier: FormatTier) -> str:
     if not harness.samples:
         return "none"
-    few = ", few samples" if tier is Tier.FULL and harness.has_few_samples else ""
+    few = ", few samples" if tier is FormatTier.FULL and harness.has_few_samples else ""
     return f"{harness.samples} from {harness.sources} source{'s' * (harness.sources != 1)}{few}"
 
 

@@ -33,7 +33,7 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class FormatCandidate:
     """A harness that may have written a file of that form."""
 
     score: float
@@ -80,21 +80,21 @@ def detect_form(head: bytes, recogniser: type[Recogniser]) -> Form:
 
 def _candidates(
     head: bytes, records: list[dict[str, Any]], recognisers: tuple[type[Recogniser], ...]
-) -> list[Candidate]:
+) -> list[FormatCandidate]:
     """Each harness with its score for each form that the file may have; a single one if its JSON lines are certain."""
-    candidates: list[Candidate] = []
+    candidates: list[FormatCandidate] = []
     for recogniser in recognisers:
         score = round(sum(map(recogniser.score, records)) / len(records), 3) if records else 0.0
-        candidates.append(Candidate(score=score, form=Form.LINES, recogniser=recogniser))
+        candidates.append(FormatCandidate(score=score, form=Form.LINES, recogniser=recogniser))
         if score >= CERTAIN:
             return candidates[-1:]
     document = read_beginning(head)
     for recogniser in recognisers:
         if document is not None:
             score = recogniser.score_document(document)
-            candidates.append(Candidate(score=score, form=Form.DOCUMENT, recogniser=recogniser))
+            candidates.append(FormatCandidate(score=score, form=Form.DOCUMENT, recogniser=recogniser))
         score, form = recogniser.score_bytes(head)
-        candidates.append(Candidate(score=score, form=form, recogniser=recogniser))
+        candidates.append(FormatCandidate(score=score, form=form, recogniser=recogniser))
     return candidates
 
 
@@ -109,7 +109,7 @@ def _no_records(head: bytes, tally: LineTally) -> str:
     return f"{what}, not a log with one object a line"
 
 
-def _strange_records(records: list[dict[str, Any]], candidates: list[Candidate]) -> str:
+def _strange_records(records: list[dict[str, Any]], candidates: list[FormatCandidate]) -> str:
     """What JSON lines are that no harness wrote, as text, with the closest harness."""
     kinds: list[str] = []
     for record in records:

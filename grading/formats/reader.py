@@ -100,7 +100,7 @@ class Parser(Recogniser):
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self._last_number = 0
-        self._chain = ""
+        self._chained_digest = ""
         self.unknown_kinds: Counter[str] = Counter()
         """How often kinds of records and of their parts came that the parser doesn't know."""
         self._background: list[Background] = []
@@ -144,8 +144,8 @@ class Parser(Recogniser):
 
     def chain_identity(self, value: object) -> str:
         """An identity of a record without an id or a time: equal if it and all records before it are equal."""
-        self._chain = digest_json(self._chain, value)
-        return self._chain
+        self._chained_digest = digest_json(self._chained_digest, value)
+        return self._chained_digest
 
     def next_number(self) -> int:
         self._last_number += 1

@@ -39,7 +39,7 @@ from grading.formats.swe_agent.parser import SweAgent
 ENOUGH_SAMPLES, ENOUGH_SOURCES = 10, 2
 
 
-class Tier(StrEnum):
+class FormatTier(StrEnum):
     """How much of a harness's logs counts. FULL: all of it. FACTS: the session is shown with its facts, and its log
     gives no grade. RECOGNISED: the logs are refused by the harness's name.
     """
@@ -60,7 +60,7 @@ class Harness:
     """
 
     reader: type[Recogniser]
-    tier: Tier
+    tier: FormatTier
     logs: str
     folders: tuple[str, ...] = ()
     hook: str = ""
@@ -76,7 +76,7 @@ class Harness:
 HARNESSES: Final = (
     Harness(
         reader=ClaudeCode,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.claude/projects/<project>/<session>.jsonl; claude -p --output-format stream-json",
         hook="SessionEnd in ~/.claude/settings.json",
         samples=68,
@@ -84,7 +84,7 @@ HARNESSES: Final = (
     ),
     Harness(
         reader=Codex,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.codex/sessions/**/rollout-*.jsonl[.zst]; ~/.codex/archived_sessions; codex exec --json",
         hook="Stop in ~/.codex/hooks.json",
         samples=53,
@@ -92,7 +92,7 @@ HARNESSES: Final = (
     ),
     Harness(
         reader=Gptme,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.local/share/gptme/logs/<session>/conversation.jsonl; terminal output",
         hook="session.end in ~/.config/gptme/config.toml",
         samples=49,
@@ -100,7 +100,7 @@ HARNESSES: Final = (
     ),
     Harness(
         reader=OpenCode,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.local/share/opencode/opencode.db; ~/.local/share/opencode/storage; opencode export",
         folders=(".local/share/opencode",),
         samples=10,
@@ -108,7 +108,7 @@ HARNESSES: Final = (
     ),
     Harness(
         reader=CopilotCli,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.copilot/session-state/<session>/events.jsonl",
         folders=(".copilot/session-state",),
         samples=9,
@@ -116,60 +116,70 @@ HARNESSES: Final = (
     ),
     Harness(
         reader=GeminiCli,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="~/.gemini/tmp/<project>/chats/session-*.json",
         folders=(".gemini/tmp",),
         samples=3,
         sources=1,
     ),
-    Harness(reader=InspectAi, tier=Tier.FULL, logs="logs/*.eval; logs/*.json", samples=13, sources=1),
-    Harness(reader=SweAgent, tier=Tier.FULL, logs="trajectories/**/*.traj", samples=9, sources=1),
+    Harness(reader=InspectAi, tier=FormatTier.FULL, logs="logs/*.eval; logs/*.json", samples=13, sources=1),
+    Harness(reader=SweAgent, tier=FormatTier.FULL, logs="trajectories/**/*.traj", samples=9, sources=1),
     Harness(
         reader=OpenHands,
-        tier=Tier.FULL,
+        tier=FormatTier.FULL,
         logs="a saved trajectory; output.jsonl of an evaluation",
         samples=5,
         sources=1,
     ),
     Harness(
-        reader=MiniSweAgent, tier=Tier.FACTS, logs="*.traj.json, the file given to mini --output", samples=1, sources=1
+        reader=MiniSweAgent,
+        tier=FormatTier.FACTS,
+        logs="*.traj.json, the file given to mini --output",
+        samples=1,
+        sources=1,
     ),
     Harness(
         reader=Pi,
-        tier=Tier.FACTS,
+        tier=FormatTier.FACTS,
         logs="~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl",
         folders=(".pi/agent/sessions", ".openclaw/agents"),
     ),
     Harness(
         reader=Droid,
-        tier=Tier.FACTS,
+        tier=FormatTier.FACTS,
         logs="~/.factory/sessions/**/*.jsonl; droid exec -o stream-json",
         folders=(".factory/sessions",),
     ),
-    Harness(reader=Kimi, tier=Tier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl", folders=(".kimi-code/sessions",)),
-    Harness(reader=Qwen, tier=Tier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl", folders=(".qwen/projects",)),
+    Harness(
+        reader=Kimi, tier=FormatTier.FACTS, logs="~/.kimi-code/sessions/**/wire.jsonl", folders=(".kimi-code/sessions",)
+    ),
+    Harness(
+        reader=Qwen, tier=FormatTier.FACTS, logs="~/.qwen/projects/<project>/chats/*.jsonl", folders=(".qwen/projects",)
+    ),
     Harness(
         reader=Cursor,
-        tier=Tier.FACTS,
+        tier=FormatTier.FACTS,
         logs="~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl",
         folders=(".cursor/projects",),
     ),
     Harness(
         reader=Antigravity,
-        tier=Tier.FACTS,
+        tier=FormatTier.FACTS,
         logs="~/.gemini/antigravity-cli/**/transcript.jsonl",
         folders=(".gemini/antigravity-cli",),
     ),
-    Harness(reader=Atif, tier=Tier.FACTS, logs="trajectory.json of a Harbor trial, versions 1.4 to 1.8"),
-    Harness(reader=Kiro, tier=Tier.RECOGNISED, logs="~/.kiro/sessions"),
-    Harness(reader=Grok, tier=Tier.RECOGNISED, logs="~/.grok/sessions"),
-    Harness(reader=Hermes, tier=Tier.RECOGNISED, logs="~/.hermes/sessions"),
-    Harness(reader=ClaudeCodeWeb, tier=Tier.RECOGNISED, logs="an exported session"),
-    Harness(reader=Cline, tier=Tier.RECOGNISED, logs="ui_messages.json and api_conversation_history.json of a task"),
-    Harness(reader=Goose, tier=Tier.RECOGNISED, logs="~/.local/share/goose/sessions"),
-    Harness(reader=Amp, tier=Tier.RECOGNISED, logs="~/.local/share/amp/threads"),
-    Harness(reader=Aider, tier=Tier.RECOGNISED, logs=".aider.chat.history.md"),
-    Harness(reader=OpenHandsSdk, tier=Tier.RECOGNISED, logs="~/.openhands/conversations/<id>/events"),
+    Harness(reader=Atif, tier=FormatTier.FACTS, logs="trajectory.json of a Harbor trial, versions 1.4 to 1.8"),
+    Harness(reader=Kiro, tier=FormatTier.RECOGNISED, logs="~/.kiro/sessions"),
+    Harness(reader=Grok, tier=FormatTier.RECOGNISED, logs="~/.grok/sessions"),
+    Harness(reader=Hermes, tier=FormatTier.RECOGNISED, logs="~/.hermes/sessions"),
+    Harness(reader=ClaudeCodeWeb, tier=FormatTier.RECOGNISED, logs="an exported session"),
+    Harness(
+        reader=Cline, tier=FormatTier.RECOGNISED, logs="ui_messages.json and api_conversation_history.json of a task"
+    ),
+    Harness(reader=Goose, tier=FormatTier.RECOGNISED, logs="~/.local/share/goose/sessions"),
+    Harness(reader=Amp, tier=FormatTier.RECOGNISED, logs="~/.local/share/amp/threads"),
+    Harness(reader=Aider, tier=FormatTier.RECOGNISED, logs=".aider.chat.history.md"),
+    Harness(reader=OpenHandsSdk, tier=FormatTier.RECOGNISED, logs="~/.openhands/conversations/<id>/events"),
 )
 # Files that hold a part of a session, or several, and are refused with what to do instead.
 CONTAINERS: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeStorage, Predictions, Database)
@@ -177,11 +187,11 @@ CONTAINERS: Final[tuple[type[Recogniser], ...]] = (OpenCodeDatabase, OpenCodeSto
 PARSERS: Final[dict[str, type[Parser]]] = {
     harness.reader.format: cast("type[Parser]", harness.reader)
     for harness in HARNESSES
-    if harness.tier is not Tier.RECOGNISED
+    if harness.tier is not FormatTier.RECOGNISED
 }
 RECOGNISED: Final = (
     *CONTAINERS,
-    *(harness.reader for harness in HARNESSES if harness.tier is Tier.RECOGNISED),
+    *(harness.reader for harness in HARNESSES if harness.tier is FormatTier.RECOGNISED),
 )
 FORMATS: Final = tuple(sorted(PARSERS))
 BY_FORMAT: Final = {harness.reader.format: harness for harness in HARNESSES}

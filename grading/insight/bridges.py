@@ -11,7 +11,7 @@ from django.db.models import Avg, Q
 
 from grading.days import midnight
 from grading.insight.core.bridge import MIN_PAIRS, PairedReadings
-from grading.insight.core.cells import GraderKey
+from grading.insight.core.cells import GraderIdentity
 from grading.insight.core.results import BridgeOffer, Span
 from grading.insight.loading import GRADED, POPULATION, CellFilter, sessions_during
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
@@ -32,7 +32,7 @@ LATEST_CALLS = 200
 SPARE = 1.2
 
 
-def load_pairs(span: Span, graders: Collection[GraderKey]) -> PairedReadings:
+def load_pairs(span: Span, graders: Collection[GraderIdentity]) -> PairedReadings:
     """For each two of these graders, how much the later one in `graders` read above the other on the same sessions.
 
     Parallel verdicts count, such as second opinions and trials of a rubric; of several readings by one grader the
@@ -48,12 +48,12 @@ def load_pairs(span: Span, graders: Collection[GraderKey]) -> PairedReadings:
     sessions = Session.objects.filter(POPULATION, pk__in=Keys([*latest, *reread]), is_sample=False).order_by()
     grades = Grade.objects.filter(session__in=sessions, status=Status.SCORED, sample=1, withdrawn_by=None)
     columns = ("session", "source", "model", "rubric", "version", "value", "inputs_sha256")
-    readings: dict[int, dict[GraderKey, tuple[float, str]]] = defaultdict(dict)
+    readings: dict[int, dict[GraderIdentity, tuple[float, str]]] = defaultdict(dict)
     for session, source, model, rubric, version, value, inputs in grades.order_by("pk").values_list(*columns):
         is_judge = source == Source.JUDGE
-        key = GraderKey(source, model, rubric, version) if is_judge else GraderKey(source)
+        key = GraderIdentity(source, model, rubric, version) if is_judge else GraderIdentity(source)
         readings[session][key] = (value, inputs)
-    differences: dict[tuple[GraderKey, GraderKey], dict[Any, float]] = defaultdict(dict)
+    differences: dict[tuple[GraderIdentity, GraderIdentity], dict[Any, float]] = defaultdict(dict)
     for session, by_grader in readings.items():
         common = [grader for grader in graders if grader in by_grader]
         for number, new in enumerate(common):
@@ -64,7 +64,7 @@ def load_pairs(span: Span, graders: Collection[GraderKey]) -> PairedReadings:
 
 
 def make_offer(
-    old: GraderKey, new: GraderKey, before: Span, *, read_by_both: int, filters: CellFilter | None = None
+    old: GraderIdentity, new: GraderIdentity, before: Span, *, read_by_both: int, filters: CellFilter | None = None
 ) -> BridgeOffer:
     """The offer to have sessions that `old` has read be read by `new`, a random sample of those in `before`. It has no
     sessions and no rubric if there are too few of them.

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading.insight.bridges import load_pairs, make_offer
 from grading.insight.core.bridge import PairedReadings, fit_scale
-from grading.insight.core.cells import CellColumn, CellTable, GraderKey, group_sums
+from grading.insight.core.cells import CellColumn, CellTable, GraderIdentity, group_sums
 from grading.insight.core.day_effects import DayEffects, estimate_day_effects
 from grading.insight.core.decomposition import ChangeInputs, decompose
 from grading.insight.core.means import mean_of
@@ -86,16 +86,16 @@ def _is_in(table: CellTable, span: Span) -> np.ndarray:
 
 def without_graders(table: CellTable) -> CellTable:
     """The same table for a measure that no grader gives."""
-    column = CellColumn(labels=(GraderKey(),), codes=np.zeros(len(table), dtype=np.int64))
+    column = CellColumn(labels=(GraderIdentity(),), codes=np.zeros(len(table), dtype=np.int64))
     return replace(table, columns={**table.columns, "grader": column})
 
 
-def rank_graders(table: CellTable, measure: str) -> list[GraderKey]:
+def rank_graders(table: CellTable, measure: str) -> list[GraderIdentity]:
     """The graders that gave values, the most frequent first."""
     column = table.columns["grader"]
     counts = group_sums(column.codes, table.sums[measure].count, len(column.labels))
     order = sorted(range(len(column.labels)), key=lambda code: (-counts[code], str(column.labels[code])))
-    return [cast("GraderKey", column.labels[code]) for code in order if counts[code] > 0]
+    return [cast("GraderIdentity", column.labels[code]) for code in order if counts[code] > 0]
 
 
 def estimate_effects(history: CellTable, measure: str, after: Span) -> DayEffects:
@@ -129,7 +129,7 @@ def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChan
 
 
 def _offer(
-    graders: tuple[GraderKey, GraderKey], pairs: PairedReadings, before: Span, filters: CellFilter | None
+    graders: tuple[GraderIdentity, GraderIdentity], pairs: PairedReadings, before: Span, filters: CellFilter | None
 ) -> BridgeOffer:
     old, new = graders
     read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))

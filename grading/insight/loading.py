@@ -34,7 +34,7 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from grading.days import midnight
-from grading.insight.core.cells import CellColumn, CellTable, GraderKey, MeasureSums
+from grading.insight.core.cells import CellColumn, CellTable, GraderIdentity, MeasureSums
 from grading.insight.core.results import Span
 from grading.models import Session
 from grading.models.sessions import SessionQuerySet
@@ -238,11 +238,11 @@ def _floats(values: Iterable[Any]) -> Any:
 def _as_column(name: str, fields: Sequence[Sequence[Any]]) -> CellColumn:
     if name in READERS:
         find = reader_of if name == "reader" else grader_of
-        return CellColumn.of([find(*values) for values in zip(*fields, strict=True)])
+        return CellColumn.from_values([find(*values) for values in zip(*fields, strict=True)])
     if name in ARMS:
         names = name_arms(key for key in set(fields[0]) if key is not None)
-        return CellColumn.of([names.get(key, "") for key in fields[0]])
-    return CellColumn.of([value or "" for value in fields[0]])
+        return CellColumn.from_values([names.get(key, "") for key in fields[0]])
+    return CellColumn.from_values([value or "" for value in fields[0]])
 
 
 def name_arms(keys: Iterable[int]) -> dict[int, str]:
@@ -251,14 +251,14 @@ def name_arms(keys: Iterable[int]) -> dict[int, str]:
     return {key: arm.current.name for key, arm in arms.items()}
 
 
-def grader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderKey:
+def grader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderIdentity:
     """Who gave a reward with this source, where a verdict, if there is one, has these columns."""
     if source != Source.JUDGE:
-        return GraderKey(source="" if source == Source.FLOOR else source)
-    return GraderKey(source=source, model=model or "", rubric=rubric or "", version=version or "")
+        return GraderIdentity(source="" if source == Source.FLOOR else source)
+    return GraderIdentity(source=source, model=model or "", rubric=rubric or "", version=version or "")
 
 
-def reader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderKey:
+def reader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderIdentity:
     """The judge that had read what a person graded, if one had; otherwise who gave the reward."""
     corrected = source == Source.HUMAN and model is not None
     return grader_of(Source.JUDGE if corrected else source, model, rubric, version)

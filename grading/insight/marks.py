@@ -62,9 +62,9 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
         start[harness] = min(first, start.get(harness, first))
     arms = Arm.objects.select_related("merged_into").in_bulk(list(start))
     earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
-    known = {harness: earlier.filter(harness=harness).exists() for harness in start}
+    has_earlier_sessions = {harness: earlier.filter(harness=harness).exists() for harness in start}
     for harness, value, first, number in firsts[-MOST * 2 :]:
-        is_first = first == start[harness] and not known[harness]
+        is_first = first == start[harness] and not has_earlier_sessions[harness]
         if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
             continue
         name = arms[harness].current.name
@@ -77,13 +77,13 @@ def _instructions(span: Span) -> Iterator[TimeMark]:
     rows = sessions_during(span).filter(facts__instruction_files__isnull=False)
     texts = rows.annotate(files=Cast("facts__instruction_files", TextField()))
     groups = texts.values_list("project__name", "agent__name", "files")
-    seen: dict[tuple[str, str, str], dict[str, list[Any]]] = defaultdict(dict)
+    hashes: dict[tuple[str, str, str], dict[str, list[Any]]] = defaultdict(dict)
     for project, agent, files, first, number in groups.annotate(first=Min("ended_at"), number=Count("pk")):
         for name, digest in _named_hashes(files):
             place = ("", agent, name) if name.startswith("~") else (project or "", "", name)
-            known = seen[place].setdefault(digest, [first, 0])
-            known[0], known[1] = min(known[0], first), known[1] + number
-    for (project, agent, name), digests in seen.items():
+            appearance = hashes[place].setdefault(digest, [first, 0])
+            appearance[0], appearance[1] = min(appearance[0], first), appearance[1] + number
+    for (project, agent, name), digests in hashes.items():
         if not (project or agent):
             continue
         ordered = sorted(digests.items(), key=lambda item: item[1][0])
@@ -108,9 +108,9 @@ def _judges(span: Span) -> Iterator[TimeMark]:
     firsts = sorted(judged.annotate(first=Min("ended_at"), number=Count("pk")), key=lambda row: row[1])
     before = Session.objects.filter(ended_at__lt=midnight(span.first), verdict__isnull=False)
     latest = before.order_by("-ended_at").values_list("verdict__model", flat=True).first()
-    known = {latest} if latest else {model for model, _first, _number in firsts[:1]}
+    earlier_models = {latest} if latest else {model for model, _first, _number in firsts[:1]}
     for model, first, number in firsts:
-        if model not in known and number >= MIN_SESSIONS:
+        if model not in earlier_models and number >= MIN_SESSIONS:
             yield _mark(MarkKind.JUDGE, first, f"judge {model}", model, value=model)
 
 

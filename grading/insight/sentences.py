@@ -150,9 +150,9 @@ def _sum_up(change: PeriodChange) -> str:
         start = "The mean is the same as before"
     else:
         start = f"The mean {'rose' if difference > 0 else 'fell'} by {size}"
-    known = [part for part in change.parts if part.is_identified and not _is_small(change.measure, part)]
-    known.sort(key=lambda part: -abs(part.value or 0.0))
-    clauses = [_clause(change.measure, part) for part in known]
+    identified = [part for part in change.parts if part.is_identified and not _is_small(change.measure, part)]
+    identified.sort(key=lambda part: -abs(part.value or 0.0))
+    clauses = [_clause(change.measure, part) for part in identified]
     return f"{start}: {'; '.join(clauses)}." if clauses else f"{start}."
 
 
@@ -171,8 +171,8 @@ def _clause(measure: Measure, part: ChangePart) -> str:
 
 def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
     names = " and ".join(SUBJECTS[name] for name in part.names)
-    together = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
-    return f"{names.capitalize()} cannot be told apart, because {part.why}; together they come to {together}."
+    total = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
+    return f"{names.capitalize()} cannot be told apart, because {part.why}; together they come to {total}."
 
 
 def _conclude(change: PeriodChange) -> str:

@@ -76,10 +76,10 @@ def resolve(address: Address) -> str:
     if not address.host:
         return ""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise BadAddress(f"the host {address.host} cannot be found: {error}") from None
-    addresses = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found]
+    addresses = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in answers]
     if any(ip.is_link_local or ip.is_multicast or ip.is_unspecified for ip in map(_unmapped, addresses)):
         raise BadAddress(f"the host {address.host} has a link-local address, which is never contacted")
     first = addresses[0]

@@ -102,13 +102,13 @@ def look_up(sessions: Sequence[Session], now: dt.datetime) -> None:
     readable = [each for each in repositories if each.pk not in unreadable]
     sessions = [session for session in sessions if (home := homes[session.pk]) is None or home.pk not in unreadable]
     claims = _load_claims(sessions)
-    found = _find_commits(sessions, claims, readable, homes)
-    commits = [commit for each in found.values() for commit in each]
+    commits_by_session = _find_commits(sessions, claims, readable, homes)
+    commits = [commit for each in commits_by_session.values() for commit in each]
     for repository in readable:
         _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
     for session in sessions:
         with transaction.atomic():
-            _store(session, found[session.pk], now)
+            _store(session, commits_by_session[session.pk], now)
         contradictions.check(session, now)
 
 
@@ -155,7 +155,7 @@ def _find_commits(
     hashes = {claim.key for each in claims.values() for claim in each}
     infos = {repository.pk: mirror_of(repository).describe(hashes) for repository in repositories}
     context = _ClaimContext(sessions, claims)
-    found: dict[int, list[SessionCommit]] = {}
+    commits_by_session: dict[int, list[SessionCommit]] = {}
     for session in sessions:
         home = homes[session.pk]
         ordered = [*filter(None, [home]), *(each for each in repositories if each != home)]
@@ -171,8 +171,8 @@ def _find_commits(
                     break
             # A short and the full hash of one commit are one commit.
             commits.setdefault(commit.sha or claim.key, commit)
-        found[session.pk] = list(commits.values())
-    return found
+        commits_by_session[session.pk] = list(commits.values())
+    return commits_by_session
 
 
 def _is_recognised(claim: Artifact, info: CommitInfo) -> bool:
@@ -261,9 +261,9 @@ def _store(session: Session, commits: Sequence[SessionCommit], now: dt.datetime)
     A commit that cannot be found any more keeps what was known of it: a deleted branch is no news about the work.
     """
     row = SessionLanding.objects.select_for_update().filter(session=session).first() or SessionLanding(session=session)
-    known = {commit.claim: commit for commit in SessionCommit.objects.filter(session=session)}
+    earlier = {commit.claim: commit for commit in SessionCommit.objects.filter(session=session)}
     current = [
-        known[commit.claim] if commit.state == CommitState.UNKNOWN and commit.claim in known else commit
+        earlier[commit.claim] if commit.state == CommitState.UNKNOWN and commit.claim in earlier else commit
         for commit in commits
     ]
     SessionCommit.objects.filter(session=session).delete()

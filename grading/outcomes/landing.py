@@ -183,11 +183,11 @@ def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
     """The commit itself, and at most MAX_HEADS tips that contain it."""
-    heads, waiting, seen = [sha], [sha], {sha}
+    heads, waiting, visited = [sha], [sha], {sha}
     while waiting and len(heads) <= MAX_HEADS:
         for child in children.get(waiting.pop(), ()):
-            if child not in seen:
-                seen.add(child)
+            if child not in visited:
+                visited.add(child)
                 waiting.append(child)
                 if child in tips:
                     heads.append(child)
@@ -196,11 +196,11 @@ def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collectio
 
 def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
     """The latest commit of the default branch that `head` contains, or "" if that is older than what was loaded."""
-    waiting, seen, bases = [head], {head}, []
+    waiting, visited, bases = [head], {head}, []
     while waiting:
         for parent in parents.get(waiting.pop(), ()):
-            if parent in parents and parent not in seen:
-                seen.add(parent)
+            if parent in parents and parent not in visited:
+                visited.add(parent)
                 waiting.append(parent)
             elif parent in branch.position:
                 bases.append(parent)

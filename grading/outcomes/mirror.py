@@ -97,18 +97,18 @@ class Mirror:
 
     def new_commits(self, known_tips: Iterable[str]) -> list[str]:
         """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
-        known = self.resolve_commits(known_tips)
-        stdin = "".join(f"^{commit}\n" for commit in known.values()).encode()
+        resolved = self.resolve_commits(known_tips)
+        stdin = "".join(f"^{commit}\n" for commit in resolved.values()).encode()
         return git.run(self.folder, "rev-list", "--all", "--stdin", stdin=stdin).decode("ascii").split()
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
         """The full hash of each of these (short or full) that is one commit of the mirror."""
-        asked = [name for name in names if re.fullmatch(r"[0-9a-f]{7,64}", name)]
-        if not asked:
+        requested = [name for name in names if re.fullmatch(r"[0-9a-f]{7,64}", name)]
+        if not requested:
             return {}
-        lines = "".join(f"{name}^{{commit}}\n" for name in asked).encode()
+        lines = "".join(f"{name}^{{commit}}\n" for name in requested).encode()
         answers = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=lines).decode().splitlines()
-        return {name: answer for name, answer in zip(asked, answers, strict=True) if FULL_HASH.fullmatch(answer)}
+        return {name: answer for name, answer in zip(requested, answers, strict=True) if FULL_HASH.fullmatch(answer)}
 
     def describe(self, names: Iterable[str]) -> dict[str, CommitInfo]:
         """The commit of each of these hashes (short or full) that the mirror has. Nothing, before the first fetch."""

@@ -17,7 +17,7 @@ from grading import signals as signals_core
 from grading.evidence import artifact_copies, session_facts, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.receiving import EvidenceReading
-from grading.formats.registry import Harness, Tier
+from grading.formats.registry import FormatTier, Harness
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionFacts, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
@@ -106,7 +106,7 @@ def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) 
     found_artifacts: dict[ArtifactSearch, tuple[artifacts.FoundArtifact, ...]] = {}
     is_patch_unreadable = patch_row is not None and changes is None
     harness = formats.BY_FORMAT.get(log_reading.format)
-    graded_signals = None if harness is not None and harness.tier is Tier.FACTS else signals
+    graded_signals = None if harness is not None and harness.tier is FormatTier.FACTS else signals
     if not is_patch_unreadable:
         with suppress(Exception):  # the grader raises it again and stores it
             matches = artifacts.find_artifacts(search.rules, patch=changes, signals=graded_signals, root=search.root)
@@ -156,7 +156,7 @@ class GradingInput:
     @property
     def is_facts_only(self) -> bool:
         """Whether the transcript is shown and no rule grades by it."""
-        return self.harness is not None and self.harness.tier is Tier.FACTS
+        return self.harness is not None and self.harness.tier is FormatTier.FACTS
 
     @property
     def graded_signals(self) -> Signals | None:

@@ -95,9 +95,9 @@ def lost_prompts() -> list[LostPrompt]:
     Earlier versions recorded no session: such a prompt is lost if no session was running at that time.
     """
     ids = {path.stem for path in claude_projects().glob("*/*.jsonl")}
-    kept = Evidence.objects.filter(kind=EvidenceKind.TRANSCRIPT, problem="")
-    kept = kept.exclude(sha256__in=list(LogInPlace.objects.values_list("pk", flat=True)))
-    ids |= set(kept.values_list("session__external_id", flat=True))
+    transcripts = Evidence.objects.filter(kind=EvidenceKind.TRANSCRIPT, problem="")
+    transcripts = transcripts.exclude(sha256__in=list(LogInPlace.objects.values_list("pk", flat=True)))
+    ids |= set(transcripts.values_list("session__external_id", flat=True))
     sessions = Session.objects.values_list("external_id", "started_at", "ended_at")
     spans = [(start - TOLERANCE, end + TOLERANCE) for name, start, end in sessions if start and name in ids]
     lost = []

@@ -86,9 +86,11 @@ def test_an_outage_has_its_length_on_the_timeline():
     start = end - dt.timedelta(days=14)
     half = start + dt.timedelta(days=7)
     spans = [
-        charts.Span(since=start, until=half, css="f-open", label="open"),
-        charts.Span(since=half, until=half + dt.timedelta(days=3.5), css="f-exhausted", label="out"),
-        charts.Span(since=half + dt.timedelta(days=3.5), until=end + dt.timedelta(days=9), css="", label="until then"),
+        charts.TimelineSpan(since=start, until=half, css="f-open", label="open"),
+        charts.TimelineSpan(since=half, until=half + dt.timedelta(days=3.5), css="f-exhausted", label="out"),
+        charts.TimelineSpan(
+            since=half + dt.timedelta(days=3.5), until=end + dt.timedelta(days=9), css="", label="until then"
+        ),
     ]
     svg = charts.timeline(spans, start, end)
     widths = {rect.get("class"): rect.get("width") for rect in parsed(svg).iter("rect")}

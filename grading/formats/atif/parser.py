@@ -112,9 +112,9 @@ class Atif(BlockParser):
             yield from self._usage(mapping(step.get("metrics")), model, at)
 
     def _usage(self, metrics: Record, model: str, at: datetime | None) -> Iterator[Event]:
-        given, cached = count_or_none(metrics.get("prompt_tokens")), count_or_none(metrics.get("cached_tokens"))
+        prompt_tokens, cached = count_or_none(metrics.get("prompt_tokens")), count_or_none(metrics.get("cached_tokens"))
         tokens = ReportedTokens(
-            input_tokens=None if given is None else max(0, given - (cached or 0)),
+            input_tokens=None if prompt_tokens is None else max(0, prompt_tokens - (cached or 0)),
             output_tokens=count_or_none(metrics.get("completion_tokens")),
             cache_read_tokens=cached,
         )

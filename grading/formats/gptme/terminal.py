@@ -116,6 +116,6 @@ def _restore_brackets(text: str, output: str) -> str:
     """The text with git's lines as the tool's own output has them."""
     for match in GIT_LINE.finditer(output):
         subject = rf"^{re.escape(match['subject'])}$"
-        if found := re.search(subject, text, re.MULTILINE):
-            text = text[: found.start()] + match[0] + text[found.end() :]
+        if subject_line := re.search(subject, text, re.MULTILINE):
+            text = text[: subject_line.start()] + match[0] + text[subject_line.end() :]
     return text

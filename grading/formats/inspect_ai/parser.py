@@ -172,10 +172,10 @@ class InspectAi(Parser):
 
 def _read_tokens(usage: Record) -> ReportedTokens:
     """A sample's tokens. If input and output make the total, the input includes cached tokens, which are taken off."""
-    given, answered = count_or_none(usage.get("input_tokens")), count_or_none(usage.get("output_tokens"))
+    prompt_tokens, answered = count_or_none(usage.get("input_tokens")), count_or_none(usage.get("output_tokens"))
     read, written = (count_or_none(usage.get(f"input_tokens_cache_{name}")) for name in ("read", "write"))
-    if given is not None and given + (answered or 0) == usage.get("total_tokens"):
-        given = max(0, given - (read or 0) - (written or 0))
+    if prompt_tokens is not None and prompt_tokens + (answered or 0) == usage.get("total_tokens"):
+        prompt_tokens = max(0, prompt_tokens - (read or 0) - (written or 0))
     return ReportedTokens(
-        input_tokens=given, output_tokens=answered, cache_read_tokens=read, cache_write_tokens=written
+        input_tokens=prompt_tokens, output_tokens=answered, cache_read_tokens=read, cache_write_tokens=written
     )

@@ -253,9 +253,9 @@ def _read_tokens(usage: Record) -> ReportedTokens:
     details = mapping(usage.get("prompt_tokens_details"))
     read = count_or_none(usage.get("cache_read_input_tokens", details.get("cached_tokens")))
     written = count_or_none(usage.get("cache_creation_input_tokens"))
-    given = count_or_none(usage.get("prompt_tokens"))
+    prompt_tokens = count_or_none(usage.get("prompt_tokens"))
     return ReportedTokens(
-        input_tokens=None if given is None else max(0, given - (read or 0) - (written or 0)),
+        input_tokens=None if prompt_tokens is None else max(0, prompt_tokens - (read or 0) - (written or 0)),
         output_tokens=count_or_none(usage.get("completion_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,

@@ -56,8 +56,8 @@ def read_action(action: str, open_file: str) -> ToolCall:
     kind = KINDS[name]
     if kind == "edit":
         return _call(name, kind, _edit_arguments(rest), path=open_file)
-    words = _split_words(rest)
-    path = words[0] if words and kind in ("read", "write") else ""
+    parts = _split_words(rest)
+    path = parts[0] if parts and kind in ("read", "write") else ""
     return _call(
         name, kind, {"args": rest.strip(), "content": ""} if kind == "write" else {"args": rest.strip()}, path=path
     )
@@ -82,18 +82,18 @@ def _edit_arguments(rest: str) -> dict[str, Any]:
     first_line, _, text = rest.partition("\n")
     if END_OF_EDIT.search(rest):
         return {"content": END_OF_EDIT.sub("", text), "lines": first_line.strip()}
-    words = _split_words(rest)
-    if len(words) > 1 and not LINES.fullmatch(words[0]):
-        return {"old_string": words[0], "new_string": words[1]}
+    parts = _split_words(rest)
+    if len(parts) > 1 and not LINES.fullmatch(parts[0]):
+        return {"old_string": parts[0], "new_string": parts[1]}
     return {"content": text or rest.strip()}
 
 
 def _read_editor(name: str, rest: str) -> ToolCall:
     """A call of the editor tool: a command, a path and options such as `--old_str`."""
-    words = _split_words(rest)
-    command, path = [*words, "", ""][:2]
+    parts = _split_words(rest)
+    command, path = [*parts, "", ""][:2]
     arguments: dict[str, Any] = {"command": command, "path": path}
-    for option, value in zip(words[2::2], words[3::2], strict=False):
+    for option, value in zip(parts[2::2], parts[3::2], strict=False):
         arguments[option.lstrip("-")] = value
     kind = EDITOR_KINDS.get(command)
     if kind is None or not path:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grading.insight.core.cells import Floats, GraderKey
+from grading.insight.core.cells import Floats, GraderIdentity
 
 # Fewer sessions that both have read don't connect two graders.
 MIN_PAIRS = 30
 
 # For (old, new): new minus old, for each session that both have read.
-PairedReadings = Mapping[tuple[GraderKey, GraderKey], Floats]
+PairedReadings = Mapping[tuple[GraderIdentity, GraderIdentity], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,24 +23,24 @@ class GraderScale:
     and `components[i]` the number of its component.
     """
 
-    graders: tuple[GraderKey, ...]
+    graders: tuple[GraderIdentity, ...]
     offsets: Floats
     covariance: Floats
     components: tuple[int, ...]
 
-    def component_of(self, grader: GraderKey) -> int:
+    def component_of(self, grader: GraderIdentity) -> int:
         return self.components[self.graders.index(grader)]
 
-    def offset_of(self, grader: GraderKey) -> float:
+    def offset_of(self, grader: GraderIdentity) -> float:
         """How much a grader reads above the reference of its component, 0 for one that is not on the scale."""
         return float(self.offsets[self.graders.index(grader)]) if grader in self.graders else 0.0
 
-    def connects(self, graders: Collection[GraderKey]) -> bool:
+    def connects(self, graders: Collection[GraderIdentity]) -> bool:
         """Whether all of these can be compared with one another."""
         return len({self.component_of(grader) for grader in graders}) <= 1
 
 
-def fit_scale(graders: Collection[GraderKey], pairs: PairedReadings) -> GraderScale:
+def fit_scale(graders: Collection[GraderIdentity], pairs: PairedReadings) -> GraderScale:
     """Fit the offsets of `graders`, whose first of each component is its reference, by weighted least squares.
 
     Each pair of graders with at least MIN_PAIRS common sessions is an edge, with the mean of the differences and its

@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 
-class GraderKey(NamedTuple):
+class GraderIdentity(NamedTuple):
     """Who gave a reward: a source and, of a judge, the model that answered, the rubric's hash and the digest version.
 
     All are empty for a session without a grade.
@@ -39,7 +39,7 @@ class CellColumn:
     codes: Integers
 
     @classmethod
-    def of(cls, values: Sequence[Hashable]) -> "CellColumn":
+    def from_values(cls, values: Sequence[Hashable]) -> "CellColumn":
         numbers: dict[Hashable, int] = {}
         codes = np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
         return cls(labels=tuple(numbers), codes=codes)
@@ -96,7 +96,7 @@ class CellTable:
     def shifted(self, measure: str, shift: Floats) -> "CellTable":
         """With `shift[i]` added to the value of each session of cell i."""
         each = self.sums[measure]
-        moved = MeasureSums(
+        shifted = MeasureSums(
             count=each.count,
             total=each.total + shift * each.count,
             squares=each.squares + 2 * shift * each.total + shift**2 * each.count,
@@ -106,7 +106,7 @@ class CellTable:
             columns=self.columns,
             sessions=self.sessions,
             provisional=self.provisional,
-            sums={**self.sums, measure: moved},
+            sums={**self.sums, measure: shifted},
         )
 
 

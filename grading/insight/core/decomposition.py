@@ -20,11 +20,11 @@ from itertools import combinations
 import numpy as np
 
 from grading.insight.core.bridge import GraderScale
-from grading.insight.core.cells import CellTable, Floats, GraderKey, group_sums
+from grading.insight.core.cells import CellTable, Floats, GraderIdentity, group_sums
 from grading.insight.core.day_effects import DayEffects
 from grading.insight.core.means import Z90, mean_of
 from grading.insight.core.period_model import NO_BRIDGE, PeriodModel, find_joint, find_uncompared, model_periods
-from grading.insight.core.results import CategoryChange, ChangePart, PartName, Span
+from grading.insight.core.results import CategoryContribution, ChangePart, PartName, Span
 
 FACTORS = (PartName.MIX, PartName.WITHIN, PartName.GRADERS, PartName.MISSING)
 # Two graders that nothing connects are taken to differ by at most this.
@@ -52,14 +52,14 @@ class ChangeParts:
     """The parts of a difference, the same by category, and its 90 % interval."""
 
     parts: tuple[ChangePart, ...]
-    categories: tuple[CategoryChange, ...]
+    categories: tuple[CategoryContribution, ...]
     difference: float
     low: float
     high: float
     within_least: float
     within_most: float
     # The graders, old and new, that a bridge would have to compare.
-    uncompared: tuple[GraderKey, GraderKey] | None
+    uncompared: tuple[GraderIdentity, GraderIdentity] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
 
 def _split_by_category(
     inputs: ChangeInputs, model: PeriodModel, values: Floats, groups: Groups, reasons: Sequence[str]
-) -> tuple[CategoryChange, ...]:
+) -> tuple[CategoryContribution, ...]:
     """The parts of each category, the category with the most sessions first."""
     changes = []
     categories = np.array(model.work.categories)
@@ -220,7 +220,7 @@ def _split_by_category(
             ChangePart(names=group, value=float(each), low=None, high=None, sessions=sessions, why=why)
             for group, each, why in zip(groups, own, reasons, strict=True)
         )
-        change = CategoryChange(
+        change = CategoryContribution(
             name=name,
             before=mean_of(rows.during(inputs.before), inputs.measure),
             after=mean_of(rows.during(inputs.after), inputs.measure),

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from grading.insight.core.bridge import GraderScale
-from grading.insight.core.cells import Booleans, CellTable, Floats, GraderKey, Integers, MeasureSums, group_sums
+from grading.insight.core.cells import Booleans, CellTable, Floats, GraderIdentity, Integers, MeasureSums, group_sums
 from grading.insight.core.means import Z90
 from grading.insight.core.measures import Measure
 from grading.insight.core.mixed_model import RIDGE, StepData, StepFit, fit_steps
@@ -269,7 +269,7 @@ def indicators(codes: Integers) -> Floats:
 def grader_columns(table: CellTable, measure: str, scale: GraderScale) -> tuple[Floats, CellTable]:
     """A column for each component of graders that nothing compares, and the table on the scale of each component."""
     column = table.columns["grader"]
-    labels = [cast("GraderKey", label) for label in column.labels]
+    labels = [cast("GraderIdentity", label) for label in column.labels]
     offsets = np.array([scale.offset_of(label) for label in labels] or [0.0])
     places = {label: number for number, label in enumerate(scale.graders)}
     components = np.array([scale.components[places[label]] if label in places else -1 for label in labels] or [0])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grading.insight.core.bridge import GraderScale
-from grading.insight.core.cells import CellTable, Floats, GraderKey, group_sums
+from grading.insight.core.cells import CellTable, Floats, GraderIdentity, group_sums
 from grading.insight.core.results import PartName, Span
 from grading.insight.core.work import WorkCells, group_work
 from grading.vocabulary import Source
@@ -61,7 +61,7 @@ class PeriodModel:
         return np.asarray(values[self.source, np.arange(self.source.shape[1])], dtype=np.float64)
 
 
-def model_periods(table: CellTable, after: Span, measure: str, graders: Sequence[GraderKey]) -> PeriodModel:
+def model_periods(table: CellTable, after: Span, measure: str, graders: Sequence[GraderIdentity]) -> PeriodModel:
     """`table` has the rows of both periods, each with at least one value; those from the first day of `after` on are
     the second period. If projects come and go too fast to be compared, only categories are.
     """
@@ -73,7 +73,7 @@ def model_periods(table: CellTable, after: Span, measure: str, graders: Sequence
 
 
 def _model(
-    table: CellTable, is_after: Floats, measure: str, graders: Sequence[GraderKey], *, by_project: bool
+    table: CellTable, is_after: Floats, measure: str, graders: Sequence[GraderIdentity], *, by_project: bool
 ) -> PeriodModel:
     sums = table.sums[measure]
     sides = (sums.count * (1 - is_after), sums.count * is_after)
@@ -91,9 +91,9 @@ def _model(
     source = np.where(count > 0, own, 1 - own).astype(int)
     is_grader = np.array([_is_grader(table, grader) for grader in graders], dtype=np.float64)
     grader_count = np.stack([by_cell(sums.count * rows) for rows in is_grader], axis=2)
-    known = np.divide(count, sessions, out=np.zeros_like(count), where=sessions > 0)
+    graded_share = np.divide(count, sessions, out=np.zeros_like(count), where=sessions > 0)
     # Where a period has no session of a cell, how many would be graded is taken from the other.
-    graded = np.where(sessions > 0, known, known[::-1])
+    graded = np.where(sessions > 0, graded_share, graded_share[::-1])
     common = (count > 0).all(axis=0)
     nameless = (table.columns["category"].is_one_of({""})) & table.columns["project"].is_one_of({""})
     return PeriodModel(
@@ -113,7 +113,7 @@ def _model(
     )
 
 
-def _is_grader(table: CellTable, grader: GraderKey) -> Floats:
+def _is_grader(table: CellTable, grader: GraderIdentity) -> Floats:
     return table.columns["grader"].is_one_of({grader}).astype(np.float64)
 
 
@@ -150,7 +150,7 @@ def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
     return float(np.abs(np.bincount(scale.components, weights=moves_between_graders(model))).sum() / 2)
 
 
-def find_uncompared(model: PeriodModel, scale: GraderScale) -> tuple[GraderKey, GraderKey] | None:
+def find_uncompared(model: PeriodModel, scale: GraderScale) -> tuple[GraderIdentity, GraderIdentity] | None:
     """The judge that most values of like work went to, and the grader that most of them came from, of those that
     nothing compares.
     """

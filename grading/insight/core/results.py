@@ -132,7 +132,7 @@ class ChangePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CategoryChange:
+class CategoryContribution:
     """The same parts for one category. The parts of all categories add up to those of the whole.
 
     `parts` has the same names in the same order as `PeriodChange.parts`.
@@ -197,7 +197,7 @@ class PeriodChange:
     low: float | None
     high: float | None
     parts: tuple[ChangePart, ...]
-    categories: tuple[CategoryChange, ...]
+    categories: tuple[CategoryContribution, ...]
     missing_low: float | None
     missing_high: float | None
     within_least: float | None

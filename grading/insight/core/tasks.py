@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from grading.insight.core.bridge import GraderScale
-from grading.insight.core.cells import Booleans, CellTable, GraderKey, group_sums
+from grading.insight.core.cells import Booleans, CellTable, GraderIdentity, group_sums
 from grading.insight.core.decomposition import ChangeInputs
 from grading.insight.core.means import Z95
 from grading.insight.core.results import TaskChange
@@ -21,7 +21,7 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     `table` has the sessions with a task of both periods. None if too few tasks recur.
     """
     graders = table.columns["grader"]
-    labels = [cast("GraderKey", label) for label in graders.labels]
+    labels = [cast("GraderIdentity", label) for label in graders.labels]
     table = table.where(_keeps_component(table, inputs.scale, labels))
     sums, tasks = table.sums[inputs.measure], table.columns["task"]
     is_after = (table.days >= inputs.after.first.toordinal()).astype(np.float64)
@@ -53,10 +53,10 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     return TaskChange(**numbers, value=value, low=value - half, high=value + half)
 
 
-def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderKey]) -> Booleans:
+def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderIdentity]) -> Booleans:
     """The rows of tasks whose sessions were all read by graders that can be compared with one another."""
-    known = dict(zip(scale.graders, scale.components, strict=True))
-    component = np.array([known.get(label, -1) for label in labels])[table.columns["grader"].codes]
+    component_of = dict(zip(scale.graders, scale.components, strict=True))
+    component = np.array([component_of.get(label, -1) for label in labels])[table.columns["grader"].codes]
     has_grade = component >= 0
     pairs = np.unique(np.column_stack([table.columns["task"].codes, component])[has_grade], axis=0)
     counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=len(table.columns["task"].labels))

@@ -68,30 +68,33 @@ class _Plot:
         self.y = scale.axis(size.height - bottom, top)
         self.half = (NARROW_SHARE if size.is_narrow else BAR_SHARE) * (self.x.at(1) - self.x.at(0)) / 2
 
-    def end(self, column: int, value: float, words: str, name: str) -> list[str]:
+    def end(self, column: int, value: float, label: str, name: str) -> list[str]:
         """The mean of a period, as a line."""
         x, y = self.x.at(column + 0.5), self.y.at(value)
-        return [line("end", x - self.half, y, x + self.half, y), *self._words(column, y - 7, words, name, "ink strong")]
+        return [
+            line("end", x - self.half, y, x + self.half, y),
+            *self._labels(column, y - 7, label, name, "ink strong"),
+        ]
 
     def step(self, column: int, value: float, step: ChangeStep) -> list[str]:
         """A step up or down from `value`, as a bar."""
         x, start = self.x.at(column + 0.5), self.y.at(value)
         if step.value is None:
-            return self._words(column, start - 7, "?", step.name)
+            return self._labels(column, start - 7, "?", step.name)
         end = self.y.at(value + step.value)
         top, bottom = min(start, end), max(start, end)
         box = (x - self.half, top, 2 * self.half, max(bottom - top, 1.5))
         css = "f-rise" if step.is_sure and step.value > 0 else "f-fall"
         marks = [rect(css, box, step.label), "" if step.is_sure else hatch(box, "hatch-line")]
-        return marks + self._words(column, bottom + 14 if step.value < 0 else top - 6, step.label, step.name)
+        return marks + self._labels(column, bottom + 14 if step.value < 0 else top - 6, step.label, step.name)
 
     def join(self, column: int, value: float) -> str:
         """The line from a column to the next."""
         y = self.y.at(value)
         return line("join-line", self.x.at(column + 0.5) + self.half, y, self.x.at(column + 1.5) - self.half, y)
 
-    def _words(self, column: int, y: float, words: str, name: str, css: str = "ink") -> list[str]:
+    def _labels(self, column: int, y: float, label: str, name: str, css: str = "ink") -> list[str]:
         x = self.x.at(column + 0.5)
         if not self.size.is_narrow:
             return []
-        return [text(x, y, words, "middle", css), text(x, self.size.height - 6, name, "middle")]
+        return [text(x, y, label, "middle", css), text(x, self.size.height - 6, name, "middle")]

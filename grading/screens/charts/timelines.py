@@ -282,7 +282,7 @@ STRIP = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TimelineSpan:
     """A state from `since` to `until`; hatched without a class, as what has not happened yet."""
 
     since: dt.datetime
@@ -291,7 +291,7 @@ class Span:
     label: str
 
 
-def timeline(spans: Sequence[Span], start: dt.datetime, end: dt.datetime) -> SafeString:
+def timeline(spans: Sequence[TimelineSpan], start: dt.datetime, end: dt.datetime) -> SafeString:
     """Spans on a strip of whole days, later ones above earlier ones. A short one has a visible width."""
     axis = Axis(0, (end - start).total_seconds(), 0, 100)
 

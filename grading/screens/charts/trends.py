@@ -81,8 +81,8 @@ def scale_of(values: Iterable[float], *, least: float, most: float = math.inf) -
 
     `least` is the smallest spread, so that a small difference looks small.
     """
-    known = list(values) or [0.0]
-    low, high = min(known), max(known)
+    points = list(values) or [0.0]
+    low, high = min(points), max(points)
     missing = max(least - (high - low), 0.0)
     low, high = max(low - missing / 2, 0.0), min(high + missing / 2, most)
     sizes = (digit * 10.0**power for power in range(-4, 14) for digit in (1, 2, 5))
@@ -157,13 +157,13 @@ def _link(dot: TrendDot, at: Point) -> str:
 
 def _last_values(dots: Sequence[TrendDot], x: Axis, y: Axis, write: Write) -> Iterator[str]:
     """The last two values as numbers; only the last if they are close together."""
-    known = [(place, dot.value) for place, dot in enumerate(dots) if dot.value is not None][-2:]
-    if len(known) > 1 and x.at(known[1][0]) - x.at(known[0][0]) < DAY:
-        known = known[1:]
-    for place, value in known:
-        words, is_last = write(value), place == known[-1][0]
-        middle = min(x.at(place + 0.5), x.end - LETTER * len(words) / 2)
-        yield text(middle, min(y.at(value) + 20, y.start + 12), words, "middle", "ink strong" if is_last else "ink")
+    last_points = [(place, dot.value) for place, dot in enumerate(dots) if dot.value is not None][-2:]
+    if len(last_points) > 1 and x.at(last_points[1][0]) - x.at(last_points[0][0]) < DAY:
+        last_points = last_points[1:]
+    for place, value in last_points:
+        label, is_last = write(value), place == last_points[-1][0]
+        middle = min(x.at(place + 0.5), x.end - LETTER * len(label) / 2)
+        yield text(middle, min(y.at(value) + 20, y.start + 12), label, "middle", "ink strong" if is_last else "ink")
 
 
 def _strip(dots: Sequence[TrendDot], x: Axis, base: float) -> Iterator[str]:
@@ -185,9 +185,9 @@ def _day_labels(days: Sequence[dt.date], x: Axis, y: float) -> Iterator[str]:
     every, month = math.ceil(DAY / (x.at(1) - x.at(0))), 0
     for place in range((len(days) - 1) % every, len(days), every):
         day, is_last = days[place], place == len(days) - 1
-        words, month = f"{day:%-d %b}" if day.month != month else f"{day:%-d}", day.month
-        middle = min(x.at(place + 0.5), x.end - LETTER * len(words) / 2)
-        yield text(middle, y, words, "middle", "ink" if is_last else "")
+        label, month = f"{day:%-d %b}" if day.month != month else f"{day:%-d}", day.month
+        middle = min(x.at(place + 0.5), x.end - LETTER * len(label) / 2)
+        yield text(middle, y, label, "middle", "ink" if is_last else "")
 
 
 def _markers(
@@ -200,16 +200,18 @@ def _markers(
         at = _place(marker.at, dots, x)
         if at is None:
             continue
-        words = marker.letter if letters else marker.label
-        width = LETTER * len(words) + 10
-        left = at - width if at - width > x.start else at
-        free = (n for n, row in enumerate(rows) if all(left >= end or left + width <= start for start, end in row))
+        caption = marker.letter if letters else marker.label
+        width = LETTER * len(caption) + 10
+        start_x = at - width if at - width > x.start else at
+        free = (
+            n for n, row in enumerate(rows) if all(start_x >= end or start_x + width <= start for start, end in row)
+        )
         row = next(free, None)
         label = ""
         if row is not None:
-            rows[row].append((left, left + width))
-            shift, anchor = (-6, "end") if left < at else (6, "start")
-            label = text(at + shift, TOP + ROW * row, words, anchor, "name")
+            rows[row].append((start_x, start_x + width))
+            shift, anchor = (-6, "end") if start_x < at else (6, "start")
+            label = text(at + shift, TOP + ROW * row, caption, anchor, "name")
         marks.append(_marker(marker, at, TOP + ROW * (row or 0) - 4, bottom, label))
     return marks, sum(1 for row in rows if row)
 
@@ -241,16 +243,16 @@ SPARK = 44
 def spark(dots: Sequence[TrendDot], scale: ValueScale, overall: float | None, label: str) -> SafeString:
     """A small trend as wide as its place, on a scale that it shares with others; dotted: the mean of all."""
     x, y = Axis(0, max(len(dots) - 1, 1), 2, 98), scale.axis(SPARK - 4, 4)
-    known = [(x.at(place), dot) for place, dot in enumerate(dots) if dot.value is not None]
-    band = [(at, y.at(dot.low), y.at(dot.high)) for at, dot in known if dot.low is not None and dot.high is not None]
+    points = [(x.at(place), dot) for place, dot in enumerate(dots) if dot.value is not None]
+    band = [(at, y.at(dot.low), y.at(dot.high)) for at, dot in points if dot.low is not None and dot.high is not None]
     curve = _band(band) if len(band) > 1 else ""
-    if len(known) > 1:
-        curve += open_path("queue-line", [(at, y.at(dot.value or 0.0)) for at, dot in known])
+    if len(points) > 1:
+        curve += open_path("queue-line", [(at, y.at(dot.value or 0.0)) for at, dot in points])
     box = f'viewBox="0 0 100 {SPARK}" width="100%" height="{SPARK}" preserveAspectRatio="none"'
     parts = [f"<svg {box}>{curve}</svg>"]
     if overall is not None:
         parts.append(f'<line class="overall" x1="0%" x2="100%" y1="{y.at(overall):.1f}" y2="{y.at(overall):.1f}"/>')
-    if known:
-        at, dot = known[-1]
+    if points:
+        at, dot = points[-1]
         parts.append(f'<circle class="f-dot" cx="{at:.2f}%" cy="{y.at(dot.value or 0.0):.1f}" r="3"/>')
     return wide(SPARK, parts, label)

@@ -9,7 +9,7 @@ from typing import Any
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.insight.core.results import (
     BridgeOffer,
-    CategoryChange,
+    CategoryContribution,
     ChangePart,
     Mean,
     PartName,
@@ -177,7 +177,7 @@ def _sum(change: PeriodChange) -> str:
     return f"{text}, before rounding" if is_rounded and round(printed, DIGITS) else text
 
 
-def _category(row: CategoryChange, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:
+def _category(row: CategoryContribution, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:
     own = {**narrowing, "category": row.name}
     return CategoryRow(
         name=row.name or "no category",

@@ -67,14 +67,14 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     groups = []
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
         main, *others = same
-        known = [each for each in others if each.effect is not None]
+        estimated = [each for each in others if each.effect is not None]
         groups.append(
             EffectGroup(
                 marks=tuple(write_mark(mark) for mark in marks),
                 key=marks[0].key if marks else "",
                 main=_row(main, far),
-                others=tuple(_row(each, far) for each in known),
-                unknown=len(others) - len(known),
+                others=tuple(_row(each, far) for each in estimated),
+                unknown=len(others) - len(estimated),
             )
         )
     return groups

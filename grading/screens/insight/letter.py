@@ -33,8 +33,8 @@ def show(request: StaffRequest) -> TemplateResponse:
     """
     now = timezone.now()
     latest = letters.last_week(now)
-    asked = _monday(request.GET.get("week", ""))
-    monday = latest if asked is None or asked > latest else asked
+    requested = _monday(request.GET.get("week", ""))
+    monday = latest if requested is None or requested > latest else requested
     written = {letter.monday: letter for letter in WeeklyLetter.objects.filter(monday__lte=latest)[:LISTED]}
     letter = written.get(monday) or WeeklyLetter.objects.filter(monday=monday).first()
     context: dict[str, Any] = {
@@ -43,7 +43,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "sunday": monday + WEEK - dt.timedelta(days=1),
         "letter": letter,
         "is_latest": monday == latest,
-        "is_unknown": asked is None and bool(request.GET.get("week")),
+        "is_unknown": requested is None and bool(request.GET.get("week")),
         "weeks": [each for each in written.values() if each.sentences],
         "places": letter_destinations(),
         "notices": letter.notices.select_related("to").defer("body") if letter else (),

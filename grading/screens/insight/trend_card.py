@@ -103,7 +103,7 @@ def draw(trend: Trend, dots: Sequence[TrendDot], markers: Sequence[TrendMarker],
 
 def mark_lines(marks: Sequence[TimeMark]) -> list[TrendMarker]:
     """The marks as the chart draws them; the newest keep their letters if there are more than letters."""
-    shown = marks[-len(LETTERS) :]
+    lettered = marks[-len(LETTERS) :]
     return [
         TrendMarker(
             at=timezone.localtime(mark.at),
@@ -111,7 +111,7 @@ def mark_lines(marks: Sequence[TimeMark]) -> list[TrendMarker]:
             letter=letter,
             is_outage=mark.kind is MarkKind.OUTAGE,
         )
-        for mark, letter in zip(shown, LETTERS, strict=False)
+        for mark, letter in zip(lettered, LETTERS, strict=False)
     ]
 
 
@@ -164,12 +164,12 @@ def make_dots(line: TrendLine, measure: Measure, narrowing: dict[str, str] | Non
 
 def _describe(point: TrendPoint, measure: Measure) -> str:
     mean = point.mean
-    words = f"{write_days(point.span)}: {write_value(measure, mean.value)}"
+    description = f"{write_days(point.span)}: {write_value(measure, mean.value)}"
     if mean.low is not None and mean.high is not None:
-        words += f", 90 % interval {write_value(measure, mean.low)} to {write_value(measure, mean.high)}"
+        description += f", 90 % interval {write_value(measure, mean.low)} to {write_value(measure, mean.high)}"
     if measure.unit is not MeasureUnit.SESSIONS:
-        words += f", {mean.known:,} of {mean.sessions:,} sessions"
-    return words
+        description += f", {mean.known:,} of {mean.sessions:,} sessions"
+    return description
 
 
 def _row(point: TrendPoint, dot: TrendDot, measure: Measure) -> TrendRow:
@@ -207,10 +207,10 @@ def _cells(trend: Trend, query: Callable[..., str]) -> list[GroupCell]:
 
 
 def _cell(line: TrendLine, measure: Measure, name: str, url: str, picture: SafeString) -> GroupCell:
-    known = [point.mean for point in line.points if point.mean.value is not None]
-    last = known[-1] if known else line.total
+    means = [point.mean for point in line.points if point.mean.value is not None]
+    last = means[-1] if means else line.total
     half = None if last.low is None or last.high is None else (last.high - last.low) / 2
-    before = known[-2].value if len(known) > 1 else None
+    before = means[-2].value if len(means) > 1 else None
     return GroupCell(
         name=name,
         url=url,

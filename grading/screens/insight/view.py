@@ -92,14 +92,14 @@ def bridge(request: StaffRequest) -> HttpResponse:
     keys = {primary_key(text) for text in request.POST.getlist("session")}
     if not keys or len(keys) > MOST_READ:
         raise Http404(f"Expected 1 to {MOST_READ} sessions; got {len(keys)}.")
-    asked = 0
+    ordered = 0
     try:
         for session in Session.objects.yours().filter(pk__in=keys).order_by("pk"):
-            asked += trials.try_on(session, rubric) is not None
+            ordered += trials.try_on(session, rubric) is not None
     except trials.TrialError as error:
         messages.error(request, str(error))
-    if asked:
-        messages.success(request, f"The judge reads {asked} sessions by {rubric}. This page follows as it answers.")
+    if ordered:
+        messages.success(request, f"The judge reads {ordered} sessions by {rubric}. This page follows as it answers.")
     return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
 
 

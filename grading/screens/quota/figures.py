@@ -182,17 +182,19 @@ def timeline(
     is hatched.
     """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    is_open = charts.Span(since=max(start, known_since), until=now, css="f-open", label="open")
+    is_open = charts.TimelineSpan(since=max(start, known_since), until=now, css="f-open", label="open")
     spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
         label = f"{state}, {stamp(period.since)} to {stamp(until)}"
-        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", label=label))
-    spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", label=spell_words(s)) for s in spells]
+        spans.append(charts.TimelineSpan(since=period.since, until=until, css=f"f-{state}", label=label))
+    spans += [
+        charts.TimelineSpan(since=s.since, until=s.until, css="f-overloaded", label=spell_words(s)) for s in spells
+    ]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
         label = f"nothing is sent until {stamp(quota.until)}"
-        spans.append(charts.Span(since=now, until=quota.until, css="", label=label))
+        spans.append(charts.TimelineSpan(since=now, until=quota.until, css="", label=label))
     return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
 
 

@@ -59,8 +59,8 @@ def context(session: Session) -> dict[str, Any]:
 
 
 def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
-    known = [kind for kind in WORDS if kind in latest]
-    return [*known, *sorted(latest.keys() - {*WORDS, *DERIVED})]
+    ordered = [kind for kind in WORDS if kind in latest]
+    return [*ordered, *sorted(latest.keys() - {*WORDS, *DERIVED})]
 
 
 def _produced(session: Session) -> list[OutcomeStep]:

@@ -4,11 +4,11 @@ import datetime as dt
 
 import numpy as np
 
-from grading.insight.core.cells import CellColumn, CellTable, GraderKey, MeasureSums
+from grading.insight.core.cells import CellColumn, CellTable, GraderIdentity, MeasureSums
 
 MONDAY = dt.date(2026, 3, 2)
-JUDGE = GraderKey("judge", "j", "r1", "v")
-NEW_JUDGE = GraderKey("judge", "j", "r2", "v")
+JUDGE = GraderIdentity("judge", "j", "r1", "v")
+NEW_JUDGE = GraderIdentity("judge", "j", "r2", "v")
 
 
 def table(rows):
@@ -17,11 +17,12 @@ def table(rows):
     known = np.array([reward is not None for reward in rewards], dtype=float)
     values = np.array([0.0 if reward is None else reward for reward in rewards])
     names = ("category", "project", "harness", "version", "model", "agent", "task")
-    columns = {name: CellColumn.of([row.get(name, "") for row in rows]) for name in names}
+    columns = {name: CellColumn.from_values([row.get(name, "") for row in rows]) for name in names}
     graders = [
-        GraderKey() if reward is None else row.get("grader", JUDGE) for row, reward in zip(rows, rewards, strict=True)
+        GraderIdentity() if reward is None else row.get("grader", JUDGE)
+        for row, reward in zip(rows, rewards, strict=True)
     ]
-    columns["grader"] = CellColumn.of(graders)
+    columns["grader"] = CellColumn.from_values(graders)
     return CellTable(
         days=np.array([MONDAY.toordinal() + row["day"] for row in rows], dtype=np.int64),
         columns=columns,

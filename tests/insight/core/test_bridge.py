@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from grading.insight.core.bridge import MIN_PAIRS, fit_scale
-from grading.insight.core.cells import GraderKey
+from grading.insight.core.cells import GraderIdentity
 
 pytestmark = pytest.mark.pure
-A, B, C, D = (GraderKey("judge", name, "", "") for name in "abcd")
+A, B, C, D = (GraderIdentity("judge", name, "", "") for name in "abcd")
 
 
 def pairs(value, count=MIN_PAIRS):

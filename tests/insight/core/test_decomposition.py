@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.insight.core.bridge import fit_scale
-from grading.insight.core.cells import GraderKey
+from grading.insight.core.cells import GraderIdentity
 from grading.insight.core.day_effects import DayEffects
 from grading.insight.core.decomposition import ChangeInputs, decompose
 from grading.insight.core.period_model import MANY_MISSING, NO_BRIDGE, NO_COMMON_WORK, NO_WORK
@@ -129,7 +129,7 @@ def test_many_missing_grades_are_not_told_apart_from_results():
 
 def test_a_few_grades_by_an_unconnected_grader_widen_the_interval():
     """One of 40 sessions is graded by a person whom nothing compares: 2.5 % · .5 = .0125 more on either side."""
-    person = GraderKey("human")
+    person = GraderIdentity("human")
     before, after = sessions(0, "code", [0.5] * 40), sessions(1, "code", [0.5] * 39)
     alone = split(before + after + sessions(1, "code", [0.5]), graders=(JUDGE, person))
     mixed = split(before + after + sessions(1, "code", [0.5], grader=person), graders=(JUDGE, person))
