@@ -185,8 +185,9 @@ def _conclude(change: PeriodChange) -> str:
     if within.low is None or within.high is None or within.low <= 0 <= within.high:
         return "On like work, nothing changed beyond chance."
     sign = -1 if within.high < 0 else 1
-    bound = change.within_most if sign < 0 else change.within_least
-    if bound is not None and bound * sign <= 0:
+    guard = _missing_guard(change, within, sign)
+    nearest = within.high if sign < 0 else within.low
+    if nearest * sign <= guard:
         return "Sessions without a grade may explain what changed on like work."
     tasks = change.tasks
     if tasks is None:
@@ -194,10 +195,18 @@ def _conclude(change: PeriodChange) -> str:
     recurring = f"On {_plural(tasks.tasks, 'task')} that recur"
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
     end = tasks.high if sign < 0 else tasks.low
-    if end * sign <= 0:
-        return f"{recurring}, nothing changed beyond chance ({interval}): the other work may have become different."
+    if end * sign <= guard:
+        return f"{recurring}, nothing changed beyond chance and missing grades ({interval}): the other work may differ."
     claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
     return f"{recurring}, {claim}: {interval}."
+
+
+def _missing_guard(change: PeriodChange, within: ChangePart, sign: int) -> float:
+    """How much of a fall (-1) or rise (1) on like work the sessions without a grade could explain at most."""
+    bound = change.within_most if sign < 0 else change.within_least
+    if bound is None or within.value is None:
+        return 0.0
+    return max(0.0, (within.value - bound) * sign)
 
 
 def write_part(part: ChangePart) -> str:

@@ -293,8 +293,8 @@ def _offset_variance(table: CellTable, measure: str, design: Floats, scale: Grad
 def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, float]]:
     """For each group, how far the mean may have fallen or risen only because other sessions have no grade since.
 
-    The change of the share without a grade is estimated like any effect. As far as it is beyond chance, the sessions
-    without a grade are taken to be the best ones (for a fall) or the worst ones (for a rise).
+    The change of the share without a grade is estimated like any effect. If it is beyond chance, the sessions that lost
+    their grade are taken to be the best ones (for a fall) or the worst ones (for a rise).
     """
     table = inputs.table
     sums = table.sums[measure]
@@ -315,7 +315,8 @@ def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, floa
     guards = []
     for number in range(len(inputs.groups)):
         change = float(fitted.fit.coefficients[number])
-        surplus = max(0.0, abs(change) - Z90 * float(np.sqrt(fitted.fit.covariance[number, number])))
+        chance = Z90 * float(np.sqrt(fitted.fit.covariance[number, number]))
+        surplus = abs(change) if abs(change) > chance else 0.0
         best, worst = surplus * (1 - mean), surplus * mean
         guards.append((best, worst) if change > 0 else (worst, best))
     return guards
