@@ -366,7 +366,7 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER,
         acts=OPERATOR,
         data=lambda world: {"url": "https://forge.example/ada/other", "default_branch": "main"},
-        queries=("", "?url=https://forge.example/ada/engine"),
+        queries=("", "?project=1"),
     ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),
@@ -404,7 +404,7 @@ DJANGOS: dict[str, Address] = {
 }
 PROGRAMS: dict[str, Address] = {
     # For whoever has the secret of the webhook: tests/outcomes/test_github.py.
-    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="405", inside="405"),
+    "github_event": Address(opens=NEVER, kind=ACT, of="repository_key", away="403", inside="403"),
     "submit_session": Address(opens=ANYONE, kind=FILE),
     "live": Address(opens=ANYONE, kind=FILE),
     "ready": Address(opens=ANYONE, kind=FILE),

@@ -97,6 +97,10 @@ KEPT = {
     "grading.Heartbeat.host", "grading.EvidenceBlob.name", "grading.KeyFingerprint.name",
     "grading.KeyFingerprint.fingerprint",
     "grading.SessionSignals.version", "grading.Session.reward_source", "grading.Session.reward_reason",
+    "grading.CommitSighting.sha", "grading.SessionCommit.claim", "grading.SessionCommit.sha",
+    "grading.SessionCommit.landed_as", "grading.SessionCommit.reverted_by", "grading.OutcomeRecord.kind",
+    "grading.OutcomeRecord.source", "grading.WebhookDelivery.delivery", "grading.LogInPlace.sha256",
+    "grading.LogInPlace.path",
     "grading.StoredReading.name", "grading.StoredReading.inputs", "grading.Redaction.why",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())

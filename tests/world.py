@@ -30,6 +30,7 @@ from grading.models import (
     ImportedFile,
     LogImport,
     NoticeChannel,
+    OutcomeRecord,
     Project,
     Proposal,
     Repository,
@@ -40,6 +41,7 @@ from grading.models import (
     SessionLesson,
     Submission,
     SubmissionAddress,
+    WeeklyLetter,
 )
 from grading.models.imports import Fate
 from grading.models.notices import Webhook
@@ -96,6 +98,10 @@ def make() -> World:
     category = Arm.objects.get(bandit__name="category", name="code")
     said = [{"field": "words", "test": "contains", "values": ["retry", "a-rather-long-word-" * 6]}]
     rule = CategoryRule.objects.create(conditions=said, category=category)
+    seen = {"observed_at": timezone.now(), "source": "token 1", "witness": "observed", "detail": "12 jobs"}
+    OutcomeRecord.objects.create(session=session, kind="ci", result="pass", url="https://ci.example.test/1", **seen)
+    week = timezone.localdate() - dt.timedelta(days=timezone.localdate().weekday() + 7)
+    WeeklyLetter.objects.create(monday=week, subject="Week of 23 March", sentences=["One session earned .80."])
     chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
     return World(
         rows={

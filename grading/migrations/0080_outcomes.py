@@ -6,6 +6,8 @@ from bandit.migrations._append_only import append_only
 from django.conf import settings
 from django.db import migrations, models
 
+from grading.migrations._redactable import redactable
+
 
 class Migration(migrations.Migration):
 
@@ -232,5 +234,8 @@ class Migration(migrations.Migration):
             },
         ),
         *append_only('grading', 'OutcomeRecord'),
+        redactable('OutcomeRecord', 'url', 'detail'),
+        # Its table was built anew.
         *append_only('grading', 'Submission'),
+        redactable('Submission', 'before', 'after'),
     ]

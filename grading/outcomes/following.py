@@ -44,6 +44,7 @@ MAX_CLAIMS = 200  # commits of one session
 MAX_TIPS = 5000
 # A shorter hash is too short to be recognised without its subject in a repository of another project.
 RECOGNISABLE = 12
+HASH = r"^[0-9a-f]{7,64}$"
 TOKEN_PURPOSE = "repository token"  # noqa: S105 - no secret
 
 
@@ -138,6 +139,7 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
 def _load_claims(sessions: Sequence[Session]) -> dict[int, list[Artifact]]:
     """The commits that each session owns, one claim for each hash."""
     rows = Artifact.objects.filter(session__in=sessions, kind=ArtifactKind.COMMIT, owned_by=None).order_by("pk")
+    rows = rows.filter(key__regex=HASH)  # a caller's facts may name anything
     claims: dict[int, dict[str, Artifact]] = defaultdict(dict)
     for row in rows:
         if len(claims[row.session_id]) < MAX_CLAIMS:

@@ -261,7 +261,7 @@ def test_every_file_of_the_folder_of_real_sessions_is_named(capsys, tmp_path):
     assert tally(said) == {**counts, "files": len(there - left_out), "folder": 2}
     assert made.counts == {**counts, "folder": 2}
     assert made.ended_at
-    assert Session.objects.filter(harness__name="gptme").count() == 12
+    assert Session.objects.filter(harness__name="gptme").count() == 49
     assert counts["imported"] == Session.objects.count()
     fates = {
         Path(path).name: fate for path, fate in found.filter(path__startswith=str(mixed)).values_list("path", "fate")

@@ -14,6 +14,7 @@ from grading.models import (
     Comment,
     Evidence,
     Grade,
+    OutcomeRecord,
     Redaction,
     ReviewAnswer,
     Session,
@@ -22,14 +23,16 @@ from grading.models import (
     Submission,
 )
 from grading.models.fields import HashField
+from grading.outcomes.recording import ReportedOutcome, record
 from grading.reward import rewards, sources
 from grading.reward.freshness import EvidenceState
+from grading.witness import Witness
 from tests.casts import logs
 from tests.databases import database, restore_baseline
 
 SECRET = "ghp_" + "a1B2" * 9
 MARK = "[redacted GitHub Token]"
-APPEND_ONLY = (Comment, Evidence, Grade, ReviewAnswer, Settlement, Submission)
+APPEND_ONLY = (Comment, Evidence, Grade, OutcomeRecord, ReviewAnswer, Settlement, Submission)
 on_both = pytest.mark.postgresql
 
 
@@ -40,6 +43,8 @@ def session(site) -> Session:
     session = site.upload("s-1", logs.claude("s-1", logs.COMMIT)).session
     site.on(session).answered_blind(olga, 0.5, reason="It works.")
     Comment.objects.create(session=session, author=olga, text="See the log.")
+    outcome = ReportedOutcome(kind="ci", value="pass", url="https://ci.example.test/1", detail="12 jobs")
+    record(session, outcome, source="token 1", witness=Witness.OBSERVED)
     return session
 
 

@@ -64,7 +64,7 @@ def test_every_text_column_is_hostile(hostile):
 
 def test_hostile_text_stays_text_on_every_page(hostile, owner):
     site, wrong, shown = hostile[0], {}, 0
-    for name in addresses.of_kind(PAGE, PART):
+    for name in set(addresses.of_kind(PAGE, PART)) - {"admin:trial"}:  # on no normal site
         for url in addresses.urls(name, site):
             response = owner.get(url, follow=True)
             wrong[url] = [*markup_faults(response)[:5], *([] if response.status_code == 200 else ["no page"])]

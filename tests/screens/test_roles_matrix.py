@@ -236,8 +236,14 @@ def ask(client: Client, name: str, site) -> tuple[str, list[str]]:
             "data": {"decision_id": "l-9", "lessons": ["read-the-diff"]},
             "content_type": "application/json",
         },
+        "api:report_outcome": {
+            "data": {"kind": "ci", "value": "pass", "observed_at": "2026-03-31T12:00:00Z"},
+            "content_type": "application/json",
+        },
+        "api:report_outcomes": {"data": {"outcomes": []}, "content_type": "application/json"},
     }
-    arguments = {"api:read_session": [site["session"].pk], "api:read_bandit": ["category"]}
+    key = site["session"].pk
+    arguments = {"api:read_session": [key], "api:read_bandit": ["category"], "api:report_outcome": [key]}
     address = reverse(name, args=arguments.get(name))
     with undone() as written:
         response = client.post(address, **posts[name]) if name in posts else client.get(address)
@@ -253,17 +259,23 @@ OPEN_TO_OTHERS = {
     "api:read_bandit": "200",
     "api:read_token": "200",
     "api:read_judging": "200",
+    "api:report_outcome": "403",
+    "api:report_outcomes": "403",
 }
 # Every operation of the API by a token of every scope, of the agent that the session is of: who reads may read alone.
 READS = dict.fromkeys(("api:read_session", "api:read_bandit", "api:read_token", "api:read_judging"), "200")
 ACTS = {"api:submit_session": "200", "api:select": "200", "api:assign": "200"}
+REPORTS = {"api:report_outcome": "201", "api:report_outcomes": "200"}
 BY_SCOPE = {
     TokenScope.UNSCOPED: {**READS, **ACTS},
     TokenScope.AGENT: {**READS, **ACTS},
     TokenScope.HOOK: {**READS, **ACTS},
     TokenScope.RUNNER: {**READS, **ACTS},
     TokenScope.READ: {**READS, **dict.fromkeys(ACTS, "403")},
+    TokenScope.OUTCOMES: {**dict.fromkeys((*READS, *ACTS), "403"), "api:read_token": "200"},
 }
+for scope in TokenScope:
+    BY_SCOPE[scope] |= REPORTS if scope.may_report_outcomes else dict.fromkeys(REPORTS, "403")
 
 
 def holder(site, scope: TokenScope, *, of: str = "session") -> Client:
@@ -292,7 +304,8 @@ def test_a_token_opens_what_its_scope_says(site, scope):
 @pytest.mark.parametrize("scope", TokenScope)
 def test_no_scope_reads_another_agents_session(site, scope):
     client = holder(site, scope, of="others_session")
-    assert ask(client, "api:read_session", site)[0] == "404"
+    status = "403" if scope is TokenScope.OUTCOMES else "404"
+    assert ask(client, "api:read_session", site)[0] == status
 
 
 @pytest.mark.parametrize("scope", TokenScope)
@@ -329,7 +342,8 @@ def test_the_api_opens_to_a_live_token_and_nothing_else(site, who):
 
 def test_the_api_knows_no_other_method(site):
     client = client_of("an agent's token", site)
-    arguments = {"api:read_session": [site["session"].pk], "api:read_bandit": ["category"]}
+    key = site["session"].pk
+    arguments = {"api:read_session": [key], "api:read_bandit": ["category"], "api:report_outcome": [key]}
     for name in OPEN_TO_OTHERS:
         for method in ("put", "patch", "delete"):
             with undone() as written:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.special import ndtri
 
 from grading.insight.core.bridge import GraderScale
 from grading.insight.core.cells import CellTable, Floats, Integers, group_sums
@@ -133,6 +132,8 @@ def _is_best(fit: StepFit | None, card: int, enough: Sequence[int]) -> bool:
     others = [other for other in enough if other != card]
     if fit is None or not others:
         return False
+    from scipy.special import ndtri  # large: needed only if there is something to compare
+
     limit = float(ndtri(1 - (1 - LEVEL) / 2 / len(others)))
     for other in others:
         contrast = np.zeros(len(fit.coefficients))

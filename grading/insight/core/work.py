@@ -24,25 +24,38 @@ def group_work(table: CellTable, counts: tuple[Floats, Floats], *, by_project: b
     comparison.
 
     A project with too few sessions is pooled with the others of its category, and a small category with the other small
-    ones. Work that one side has hardly any of, and the other has much of, stays by itself: pooled, other work would
-    look like a change of the same work.
+    ones of the same grader: kinds of work have rubrics of their own, and pooled across them, other work would look like
+    other graders. Work that one side has hardly any of, and the other has much of, stays by itself: pooled, other work
+    would look like a change of the same work.
     """
     category, project = table.columns["category"], table.columns["project"]
     width = len(project.labels)
-    # Codes of categories follow those of the pairs, and the last one is for all small categories.
+    # Codes of categories follow those of the pairs, and then come those of small categories by their grader.
     base = len(category.labels) * width
     codes = base + category.codes
     if by_project:
         pairs = category.codes * width + project.codes
         codes = np.where(_is_separate(pairs, counts, MIN_PROJECT), pairs, codes)
     separate = (codes < base) | _is_separate(codes, counts, MIN_CATEGORY)
-    codes = np.where(separate, codes, base + len(category.labels))
+    codes = np.where(separate, codes, base + len(category.labels) + _main_graders(table, counts)[category.codes])
     used, compact = np.unique(codes, return_inverse=True)
     names = []
     for code in used:
         number = code // width if code < base else code - base
         names.append(str(category.labels[number]) if number < len(category.labels) else OTHER_CATEGORIES)
     return WorkCells(codes=compact.astype(np.int64), categories=tuple(names))
+
+
+def _main_graders(table: CellTable, counts: tuple[Floats, Floats]) -> Integers:
+    """The code of the grader that gave most values of each category, on both sides together; of several, the first by
+    its text.
+    """
+    category, grader = table.columns["category"], table.columns["grader"]
+    shape = (len(category.labels), len(grader.labels))
+    pairs = category.codes * shape[1] + grader.codes
+    values = group_sums(pairs, counts[0] + counts[1], shape[0] * shape[1]).reshape(shape)
+    by_text = np.array(sorted(range(shape[1]), key=lambda code: str(grader.labels[code])), dtype=np.int64)
+    return np.asarray(by_text[values[:, by_text].argmax(axis=1)], dtype=np.int64)
 
 
 def _is_separate(codes: Integers, counts: tuple[Floats, Floats], least: int) -> Booleans:

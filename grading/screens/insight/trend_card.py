@@ -214,7 +214,7 @@ def _cell(line: TrendLine, measure: Measure, name: str, url: str, picture: SafeS
     return GroupCell(
         name=name,
         url=url,
-        sessions=line.total.sessions,
+        sessions=last.sessions,
         value=write_value(measure, last.value),
         half="" if half is None else f"± {write_value(measure, half)}",
         change="" if before is None or last.value is None else write_signed(measure, last.value - before),

@@ -48,7 +48,7 @@ class RepositoryForm(forms.Form):
     credits_history = forms.BooleanField(
         required=False,
         label="Credit commits from before today",
-        help_text="To the sessions whose logs show that they made them. Leave it off if agents could invent such logs.",
+        help_text="To the sessions whose logs show that they made them. Not if agents could invent such logs.",
     )
 
     def clean_url(self) -> str:
@@ -87,7 +87,7 @@ class RepositoryForm(forms.Form):
 def show(request: StaffRequest) -> HttpResponse:
     """The followed repositories; a POST follows one, or pauses, resumes, checks or removes one."""
     webhook = None
-    form = RepositoryForm(initial={"url": request.GET.get("url", "")[:500], "default_branch": "main"})
+    form = RepositoryForm(initial={"url": _suggested_url(request.GET.get("project", "")), "default_branch": "main"})
     if request.method == "POST":
         if not request.user.has_perm(CHANGE):
             raise PermissionDenied
@@ -115,6 +115,12 @@ def show(request: StaffRequest) -> HttpResponse:
         "webhook": webhook,
     }
     return TemplateResponse(request, "repositories/repositories.html", context, status=400 if form.errors else 200)
+
+
+def _suggested_url(key: str) -> str:
+    """The address of the project with this primary key, or "" if there is none."""
+    project = Project.objects.filter(pk=primary_key(key)).first()
+    return f"https://{project.key}" if project else ""
 
 
 def _suggestions() -> list[Project]:

@@ -57,6 +57,14 @@ def test_other_results_alone():
     assert by_category == pytest.approx({"code": -0.05, "news": 0})
 
 
+def test_few_sessions_of_kinds_with_rubrics_of_their_own():
+    """Small categories are pooled, and each keeps its rubric: that there is more of one kind is no other grader."""
+    before = sessions(0, "code", [0.6] * 2) + sessions(0, "news", [0.6], grader=NEW_JUDGE)
+    after = sessions(1, "code", [0.5] * 4) + sessions(1, "news", [0.5] * 5, grader=NEW_JUDGE)
+    result = split(before + after)
+    assert values(result) == pytest.approx({MIX: 0, WITHIN: -0.1, GRADERS: 0, MISSING: 0})
+
+
 def test_other_graders_alone():
     """The new rubric reads the same sessions .1 higher, and results are .1 higher: nothing else changed."""
     before = sessions(0, "code", [0.5] * 20)
