@@ -108,7 +108,7 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
         calibration_cast.judged(None, 0.2 + 0.01 * number, arm="code", ago=DAY * (number % 5 + 1))
     found, said = part_of(operator)
     assert (found.is_in_force, found.pairs) == (False, 30)
-    assert "The tables show what 30 judged sessions would give. <b>It is not in force yet.</b>" in said
+    assert "The tables show what 30 judged sessions would give. <b>These figures are not in force yet.</b>" in said
     version = calibration_cast.put(otto)
     found, said = part_of(operator)
     assert (found.is_in_force, found.last) == (True, version)
