@@ -97,7 +97,7 @@ def write_span(span: Span) -> str:
 def write_headline(change: PeriodChange) -> str:
     """One sentence for the top of the page and the letter: what sessions earned, and the change on the period before.
 
-    "341 sessions earned .619 on average, up .020 on the week before; 9 of these rewards are provisional."
+    "16 Nov – 22 Nov: 341 sessions earned .619 on average, up .020 on the week before."
     """
     after, before = change.after, change.before
     if after.value is None:
@@ -105,7 +105,8 @@ def write_headline(change: PeriodChange) -> str:
             f"No session of {write_span(change.after_span)} has a value yet: {_plural(after.sessions, 'session')} came."
         )
     verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
-    text = f"{_plural(after.known, 'session')} {verb} {write_value(change.measure, after.value)} on average"
+    span, sessions = write_span(change.after_span), _plural(after.known, "session")
+    text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
     if change.difference is not None and before.value is not None:
         text += f", {_direction(change)} {_than(change.before_span)}"
     if after.provisional:
