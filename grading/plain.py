@@ -15,6 +15,8 @@ UNSEEN = re.compile(
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 BREAKS = re.compile("[\t\n]")
+# Decimal digits that fit into 64 bits, whatever they are.
+KEY_DIGITS = 18
 
 
 def plain_text(text: str, limit: int | None = None) -> str:
@@ -31,6 +33,11 @@ def visible_text(text: str, limit: int | None = None, *, lines: bool = False) ->
     # Replacing never shortens the text, so the first `limit` characters are enough.
     named = UNSEEN.sub(_name, text if limit is None else text[: limit + 1])
     return plain_text(named if lines else BREAKS.sub(_name, named), limit)
+
+
+def primary_key(text: str) -> int:
+    """The primary key in a field of a form or an address; 0, which no row has, for any other text."""
+    return int(text) if text.isdecimal() and len(text) <= KEY_DIGITS else 0
 
 
 def _name(match: re.Match[str]) -> str:

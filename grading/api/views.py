@@ -48,6 +48,7 @@ from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session,
 from grading.models.agents import TokenScope
 from grading.outcomes import contradictions, recording
 from grading.outcomes.recording import ReportedOutcome
+from grading.plain import primary_key
 from grading.reward import calibrating, lessons
 from grading.reward.rewards import live
 from grading.vocabulary import WorkKind
@@ -55,8 +56,6 @@ from gradingsite import telemetry
 from gradingsite.clients import client_address
 from gradingsite.server import ADMITTED
 
-# Decimal digits that fit into 64 bits, whatever they are.
-KEY_DIGITS = 18
 CALIBRATION_FIELDS = {"calibrated", "calibration_version"}
 # How often `last_used_at` of a token is updated.
 TOKEN_USE_INTERVAL = dt.timedelta(minutes=1)
@@ -368,9 +367,7 @@ def _drawn_lessons(drawn: holdout.Drawn) -> Iterator[dict[str, Any]]:
 def _session_named(agent: Agent, name: str) -> Session | None:
     """A session of the agent by the agent's own id, or else by the id of its receipt."""
     sessions = Session.objects.filter(agent=agent)
-    own = sessions.filter(external_id=name).first()
-    is_key = name.isascii() and name.isdecimal() and len(name) <= KEY_DIGITS
-    return own or (sessions.filter(pk=int(name)).first() if is_key else None)
+    return sessions.filter(external_id=name).first() or sessions.filter(pk=primary_key(name)).first()
 
 
 def _reporter(request: HttpRequest) -> dict[str, Any]:

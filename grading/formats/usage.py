@@ -59,6 +59,13 @@ class ReportedTokens:
             added[name] = None if number is None else max(0, number - (getattr(earlier, name) or 0))
         return ReportedTokens(**added, is_valid=self.is_valid)
 
+    def without_cached_input(self) -> "ReportedTokens":
+        """The tokens of a harness that includes cached ones, read or written, in its input: they are taken off it."""
+        if self.input_tokens is None:
+            return self
+        cached = (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+        return replace(self, input_tokens=max(0, self.input_tokens - cached))
+
     def fields(self) -> list[tuple[str, int | None]]:
         """The counts by name."""
         return [(name, getattr(self, name)) for name in self.__slots__ if name != "is_valid"]
@@ -100,10 +107,8 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
             problems.note(f"usage key {key[:40]!r} is no whole number of tokens")
     if (hour := count_or_none(mapping(usage.get("cache_creation")).get(ONE_HOUR_KEY))) is not None:
         tokens["hour_cache_write_tokens"] = min(hour, tokens.get("cache_write_tokens", 0))
-    if input_has_cached and "input_tokens" in tokens:
-        cached = tokens.get("cache_read_tokens", 0) + tokens.get("cache_write_tokens", 0)
-        tokens["input_tokens"] = max(0, tokens["input_tokens"] - cached)
-    return ReportedTokens(**tokens, is_valid=is_valid)
+    reported = ReportedTokens(**tokens, is_valid=is_valid)
+    return reported.without_cached_input() if input_has_cached else reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,13 @@ from typing import Final
 import numpy as np
 
 from grading.insight.core.cells import CellTable, group_sums
-from grading.insight.core.means import mean_of
+from grading.insight.core.means import Z90, mean_of
 from grading.insight.core.measures import MEASURES, Measure, MeasureUnit
 from grading.insight.core.results import Mean, Span, Trend, TrendLine, TrendPoint, TrendSplit, TrendStep
 from grading.insight.loading import CellFilter, load_cells
 
 # Measures that are 0 or 1 of each session, so that their mean is a share of sessions.
 YES_OR_NO: Final = frozenset({"final", "suites", "claimed_without_green"})
-# The quantile of the normal distribution at the upper end of a 90 % interval.
-Z90: Final = 1.6448536269514722
 
 
 def load_trend(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from grading.signals.remotes import project_key
+
 HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 SCP_FORM = re.compile(r"(?:([A-Za-z0-9._-]+)@)?([A-Za-z0-9.-]+):(?!//)(.+)")
 URL_PATH = re.compile(r"/[\w.~/+-]{1,250}", re.ASCII)
@@ -65,6 +67,12 @@ def _parse_folder(text: str) -> Address:
     if not path.is_absolute() or "\x00" in text or "\n" in text:
         raise BadAddress("expected the full path of a folder")
     return Address(url=str(path.resolve()), protocol="file")
+
+
+def pull_number(url: str, repository: str) -> str:
+    """The number of a pull request by its address, "" if it is none of the repository with the address `repository`."""
+    base, _, number = url.rpartition("/pull/")
+    return number if number.isdecimal() and project_key(base) == project_key(repository) else ""
 
 
 def resolve(address: Address) -> str:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grading.insight.core.means import Z90
+
 # Fewer sessions of either kind say nothing.
 FEWEST = 10
-# The standard normal's quantile for a two-sided interval of 90 %.
-Z90 = 1.6449
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ a round that dies is repeated: what it records depends on the mirror alone.
 import datetime as dt
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -27,9 +28,8 @@ from grading.outcomes.authorship import ClaimedCommit, decide_authorship
 from grading.outcomes.git import GitFailed
 from grading.outcomes.landing import CommitOutcome, DefaultBranch
 from grading.outcomes.local_repositories import RepositoryRefused
-from grading.outcomes.mirror import CommitInfo, Mirror
+from grading.outcomes.mirror import HASH, CommitInfo, Mirror
 from grading.outcomes.recording import ReportedOutcome, record
-from grading.signals.remotes import project_key
 from grading.witness import Witness
 from gradingsite.sealing import CannotBeRead, unseal
 
@@ -41,10 +41,8 @@ CHECKS = (10 * MINUTE, DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY)
 LEASE = 30 * MINUTE
 BATCH = 2000
 MAX_CLAIMS = 200  # commits of one session
-MAX_TIPS = 5000
 # A shorter hash is too short to be recognised without its subject in a repository of another project.
 RECOGNISABLE = 12
-HASH = r"^[0-9a-f]{7,64}$"
 TOKEN_PURPOSE = "repository token"  # noqa: S105 - no secret
 
 
@@ -71,6 +69,12 @@ def enrol(now: dt.datetime) -> int:
     rows = [SessionLanding(session=session, next_check_at=max(now, session.ended_at + first)) for session in sessions]
     SessionLanding.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
+
+
+def look_up_soon(repository: Repository, now: dt.datetime) -> int:
+    """Let the sessions of a repository's project that are still looked up be due now. Returns how many."""
+    due = SessionLanding.objects.filter(session__project__repository=repository, next_check_at__isnull=False)
+    return due.update(next_check_at=now)
 
 
 def run_due(now: dt.datetime) -> int:
@@ -106,11 +110,21 @@ def look_up(sessions: Sequence[Session], now: dt.datetime) -> None:
     commits_by_session = _find_commits(sessions, claims, readable, homes)
     commits = [commit for each in commits_by_session.values() for commit in each]
     for repository in readable:
-        _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
+        with _logging_failure(repository):
+            _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
     for session in sessions:
         with transaction.atomic():
             _store(session, commits_by_session[session.pk], now)
         contradictions.check(session, now)
+
+
+@contextmanager
+def _logging_failure(repository: Repository) -> Iterator[None]:
+    """Go on after git failed in one mirror: its commits count as not found, and other repositories are looked up."""
+    try:
+        yield
+    except GitFailed as error:
+        logger.warning("the mirror of %s could not be read: %s", repository, error)
 
 
 def fetch(repository: Repository, now: dt.datetime) -> bool:
@@ -128,7 +142,7 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
     with transaction.atomic():
         sightings = [CommitSighting(repository=repository, sha=sha, seen_at=now) for sha in new]
         CommitSighting.objects.bulk_create(sightings, ignore_conflicts=True, batch_size=500)
-        repository.tips = sorted(fetched.tips)[:MAX_TIPS]
+        repository.tips = sorted(fetched.tips)
         repository.has_branches = fetched.has_branches
         repository.fetched_at, repository.error = now, ""
         repository.first_fetched_at = repository.first_fetched_at or now
@@ -139,7 +153,7 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
 def _load_claims(sessions: Sequence[Session]) -> dict[int, list[Artifact]]:
     """The commits that each session owns, one claim for each hash."""
     rows = Artifact.objects.filter(session__in=sessions, kind=ArtifactKind.COMMIT, owned_by=None).order_by("pk")
-    rows = rows.filter(key__regex=HASH)  # a caller's facts may name anything
+    rows = rows.filter(key__regex=f"^{HASH}$")  # a caller's facts may name anything
     claims: dict[int, dict[str, Artifact]] = defaultdict(dict)
     for row in rows:
         if len(claims[row.session_id]) < MAX_CLAIMS:
@@ -155,7 +169,10 @@ def _find_commits(
 ) -> dict[int, list[SessionCommit]]:
     """Unsaved rows for the commits of each session: where each is, and whether it counts as the session's own."""
     hashes = {claim.key for each in claims.values() for claim in each}
-    infos = {repository.pk: mirror_of(repository).describe(hashes) for repository in repositories}
+    infos: dict[int, dict[str, CommitInfo]] = {repository.pk: {} for repository in repositories}
+    for repository in repositories:
+        with _logging_failure(repository):
+            infos[repository.pk] = mirror_of(repository).describe(hashes)
     context = _ClaimContext(sessions, claims, infos)
     commits_by_session: dict[int, list[SessionCommit]] = {}
     for session in sessions:
@@ -253,12 +270,10 @@ def _decide(repository: Repository, commits: Sequence[SessionCommit]) -> None:
 
 def _pull_numbers(repository: Repository, sessions: Iterable[int]) -> dict[int, set[str]]:
     """The numbers of the pull requests of this repository that each session owns."""
-    key = project_key(repository.url)
     rows = Artifact.objects.filter(session__in=list(sessions), kind=ArtifactKind.PULL_REQUEST, owned_by=None)
     numbers: dict[int, set[str]] = defaultdict(set)
     for session, url in rows.values_list("session", "key"):
-        address, _, number = url.rpartition("/pull/")
-        if number.isdecimal() and project_key(address) == key:
+        if number := addresses.pull_number(url, repository.url):
             numbers[session].add(number)
     return numbers
 

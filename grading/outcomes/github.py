@@ -10,12 +10,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading.evidence.owner_rule import PREFIX
-from grading.models import Artifact, Repository, Session, SessionLanding, WebhookDelivery
+from grading.models import Artifact, Repository, Session, WebhookDelivery
 from grading.models.evidence import ArtifactKind
 from grading.models.outcomes import OutcomeKind
 from grading.outcomes import contradictions
+from grading.outcomes.addresses import pull_number
+from grading.outcomes.following import look_up_soon
 from grading.outcomes.recording import ReportedOutcome, record
-from grading.signals.remotes import project_key
 from grading.witness import Witness
 from gradingsite.sealing import CannotBeRead, unseal
 
@@ -70,8 +71,7 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
 def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:
     """The sessions that an event is about, each with what it says. A push lets sessions be looked up."""
     if event == "push":
-        due = SessionLanding.objects.filter(session__project__repository=repository, next_check_at__isnull=False)
-        due.update(next_check_at=timezone.now())
+        look_up_soon(repository, timezone.now())
     elif event == "pull_request" and payload["action"] == "closed":
         pull = payload["pull_request"]
         kind = OutcomeKind.MERGED if pull["merged"] else OutcomeKind.CLOSED
@@ -88,8 +88,7 @@ def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Se
 
 def _of_pull(repository: Repository, url: str) -> Iterable[Session]:
     """The session that owns a pull request of this repository."""
-    address, _, number = url.rpartition("/pull/")
-    if not number.isdecimal() or project_key(address) != project_key(repository.url):
+    if not pull_number(url, repository.url):
         return []
     owned = Artifact.objects.filter(kind=ArtifactKind.PULL_REQUEST, key=url, owned_by=None)
     return Session.objects.filter(pk__in=owned.values("session"))

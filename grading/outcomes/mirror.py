@@ -13,6 +13,8 @@ from grading.outcomes.local_repositories import LocalRepository, RepositoryRefus
 
 MAX_REFS = 20_000
 MAX_BYTES = 10 * 1024**3
+# A short or full hash, as people and programs write it.
+HASH = r"[0-9a-f]{7,64}"
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Without prefixes a patch and the inverse of its inverse are the same text.
 PATCH = ("--no-ext-diff", "--no-textconv", "--full-index", "--no-prefix")
@@ -103,7 +105,7 @@ class Mirror:
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
         """The full hash of each of these (short or full) that is one commit of the mirror."""
-        requested = [name for name in names if re.fullmatch(r"[0-9a-f]{7,64}", name)]
+        requested = [name for name in names if re.fullmatch(HASH, name)]
         if not requested:
             return {}
         lines = "".join(f"{name}^{{commit}}\n" for name in requested).encode()

@@ -1,4 +1,4 @@
-"""The decorator of every screen, the request that its view gets, and keys that it names."""
+"""The decorator of every screen, and the request that its view gets."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,8 +15,6 @@ from grading.screens.frame import PageFrame
 
 P = ParamSpec("P")
 View = Callable[..., HttpResponseBase]
-# Decimal digits that fit into 64 bits, whatever they are.
-KEY_DIGITS = 18
 
 
 class StaffRequest(HttpRequest):
@@ -24,11 +22,6 @@ class StaffRequest(HttpRequest):
 
     user: User
     frame: PageFrame
-
-
-def primary_key(text: str) -> int:
-    """The primary key in a field of a form or an address; 0, which no row has, for any other text."""
-    return int(text) if text.isdecimal() and len(text) <= KEY_DIGITS else 0
 
 
 def staff_only(view: View) -> View:

@@ -1,6 +1,8 @@
 """Sessions whose commits are looked up in a followed repository: what is recorded, and that no reward changes."""
 
 import datetime as dt
+import shutil
+import subprocess
 
 import pytest
 
@@ -213,6 +215,33 @@ def test_a_repository_that_cannot_be_fetched(repo, session_with, followed, tmp_p
     followed.refresh_from_db()
     session.landing.refresh_from_db()
     assert (followed.error, session.landing.state) == ("", LandingState.OPEN)
+
+
+def test_nothing_old_is_new_in_a_repository_with_many_branches(repo, followed):
+    """Every tip is remembered, so that commits of all branches are known at the next fetch."""
+    head, count = repo.head, 6000
+    lines = []
+    for number in range(count):
+        who = f"Ada <ada@example.test> {EPOCH + number} +0000"
+        lines += [f"commit refs/heads/b{number}", f"committer {who}", "data 0", f"from {head}", ""]
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=repo.folder, input="\n".join(lines), text=True, check=True)
+    following.fetch(followed, NOON)
+    assert CommitSighting.objects.count() == count
+    following.fetch(followed, NOON + DAY)
+    assert not CommitSighting.objects.filter(seen_at__gt=NOON).exists()
+    CommitSighting.objects.all().delete()
+    following.fetch(followed, NOON + DAY)
+    assert not CommitSighting.objects.exists()
+
+
+def test_a_broken_mirror_stops_no_other_repository(repo, session_with, followed, tmp_path):
+    second = Repo(tmp_path / "docs")
+    docs = Repository.objects.create(name="docs", url=str(second.folder), project=Project.objects.for_key("docs"))
+    following.fetch(docs, NOON - DAY)
+    shutil.rmtree(following.mirror_of(docs).folder / "objects")
+    session = session_with(repo.commit("Code"))
+    run(DAY)
+    assert states(session) == [(Authorship.OWN, CommitState.LANDED)]
 
 
 def test_without_repositories_nothing_is_enrolled(repo, session_with, followed):

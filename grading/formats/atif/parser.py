@@ -112,12 +112,11 @@ class Atif(BlockParser):
             yield from self._usage(mapping(step.get("metrics")), model, at)
 
     def _usage(self, metrics: Record, model: str, at: datetime | None) -> Iterator[Event]:
-        prompt_tokens, cached = count_or_none(metrics.get("prompt_tokens")), count_or_none(metrics.get("cached_tokens"))
         tokens = ReportedTokens(
-            input_tokens=None if prompt_tokens is None else max(0, prompt_tokens - (cached or 0)),
+            input_tokens=count_or_none(metrics.get("prompt_tokens")),
             output_tokens=count_or_none(metrics.get("completion_tokens")),
-            cache_read_tokens=cached,
-        )
+            cache_read_tokens=count_or_none(metrics.get("cached_tokens")),
+        ).without_cached_input()
         cost = usd_or_none(metrics.get("cost_usd"))
         if not tokens.is_empty or cost:
             self._has_usage = True

@@ -222,10 +222,9 @@ def _response_text(response: Record) -> str:
 
 def _read_tokens(tokens: Record) -> ReportedTokens:
     """A response's tokens: thoughts are output, and cached tokens are taken off the input."""
-    input_tokens_sent, cached = count_or_none(tokens.get("input")), count_or_none(tokens.get("cached"))
     output, thoughts = count_or_none(tokens.get("output")), count_or_none(tokens.get("thoughts"))
     return ReportedTokens(
-        input_tokens=None if input_tokens_sent is None else max(0, input_tokens_sent - (cached or 0)),
+        input_tokens=count_or_none(tokens.get("input")),
         output_tokens=None if output is None else output + (thoughts or 0),
-        cache_read_tokens=cached,
-    )
+        cache_read_tokens=count_or_none(tokens.get("cached")),
+    ).without_cached_input()

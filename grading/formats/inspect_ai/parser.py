@@ -174,8 +174,8 @@ def _read_tokens(usage: Record) -> ReportedTokens:
     """A sample's tokens. If input and output make the total, the input includes cached tokens, which are taken off."""
     prompt_tokens, answered = count_or_none(usage.get("input_tokens")), count_or_none(usage.get("output_tokens"))
     read, written = (count_or_none(usage.get(f"input_tokens_cache_{name}")) for name in ("read", "write"))
-    if prompt_tokens is not None and prompt_tokens + (answered or 0) == usage.get("total_tokens"):
-        prompt_tokens = max(0, prompt_tokens - (read or 0) - (written or 0))
-    return ReportedTokens(
+    tokens = ReportedTokens(
         input_tokens=prompt_tokens, output_tokens=answered, cache_read_tokens=read, cache_write_tokens=written
     )
+    has_cached = prompt_tokens is not None and prompt_tokens + (answered or 0) == usage.get("total_tokens")
+    return tokens.without_cached_input() if has_cached else tokens

@@ -251,12 +251,9 @@ def _has_failed(kind: str, content: str, exit_code: int | None) -> bool | None:
 def _read_tokens(usage: Record) -> ReportedTokens:
     """A response's tokens. Cached tokens, read or written, are counted as input, and taken off it."""
     details = mapping(usage.get("prompt_tokens_details"))
-    read = count_or_none(usage.get("cache_read_input_tokens", details.get("cached_tokens")))
-    written = count_or_none(usage.get("cache_creation_input_tokens"))
-    prompt_tokens = count_or_none(usage.get("prompt_tokens"))
     return ReportedTokens(
-        input_tokens=None if prompt_tokens is None else max(0, prompt_tokens - (read or 0) - (written or 0)),
+        input_tokens=count_or_none(usage.get("prompt_tokens")),
         output_tokens=count_or_none(usage.get("completion_tokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )
+        cache_read_tokens=count_or_none(usage.get("cache_read_input_tokens", details.get("cached_tokens"))),
+        cache_write_tokens=count_or_none(usage.get("cache_creation_input_tokens")),
+    ).without_cached_input()

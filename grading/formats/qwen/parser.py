@@ -110,15 +110,11 @@ class Qwen(BlockParser):
         """The usage of a response: thoughts are output, and cached tokens are taken off the prompt's."""
         usage, model = mapping(record.get("usageMetadata")), text_or_none(record.get("model")) or ""
         self.count_response(model)
-        prompt_tokens, cached = (
-            count_or_none(usage.get("promptTokenCount")),
-            count_or_none(usage.get("cachedContentTokenCount")),
-        )
         output, thoughts = (count_or_none(usage.get(f"{name}TokenCount")) for name in ("candidates", "thoughts"))
         tokens = ReportedTokens(
-            input_tokens=None if prompt_tokens is None else max(0, prompt_tokens - (cached or 0)),
+            input_tokens=count_or_none(usage.get("promptTokenCount")),
             output_tokens=None if output is None else output + (thoughts or 0),
-            cache_read_tokens=cached,
-        )
+            cache_read_tokens=count_or_none(usage.get("cachedContentTokenCount")),
+        ).without_cached_input()
         if not tokens.is_empty:
             yield self.build_usage(tokens, model=model, at=at)

@@ -11,7 +11,7 @@ from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.reading import posterior_of
 from grading.intake import naming
-from grading.screens.http import primary_key
+from grading.plain import primary_key
 from grading.screens.moves import words as describe_move
 
 # Acts without parameters, each with the rest of the message "<arm> …".

@@ -15,12 +15,13 @@ from django.urls import reverse
 
 from grading.models import Alarm
 from grading.models.review import Answer
+from grading.plain import primary_key
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."

@@ -13,9 +13,10 @@ from django.utils import timezone
 from grading.intake.categories import changes, preview, provenance
 from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
+from grading.plain import primary_key
 from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, uuid_of
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 
 BACK = {"session": "admin:session", "review": "admin:review_session"}
 

@@ -16,9 +16,10 @@ from grading.intake.categories.changes import ChangeRefused
 from grading.intake.categories.reach import RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
+from grading.plain import primary_key
 from grading.screens.categories import effect
 from grading.screens.categories.draft import Draft, categories, choices, uuid_of
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 from grading.signals import conditions
 
 CHANGE_RULES = "grading.change_categoryrule"

@@ -15,12 +15,13 @@ from grading import review
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.models.sessions import Whose
+from grading.plain import primary_key
 from grading.review.claims import CLAIM
 from grading.reward import rewards
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect
-from grading.screens.http import StaffRequest, primary_key
+from grading.screens.http import StaffRequest
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9

@@ -19,8 +19,9 @@ from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
 from grading.models import Rubric, Session
+from grading.plain import primary_key
 from grading.screens.exports import view as exports
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.insight import change_card, effects_card, trend_card
 from grading.screens.insight.forms import PERIODS, InsightForm
 

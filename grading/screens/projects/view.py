@@ -12,7 +12,8 @@ from grading.access.recording import record
 from grading.models import Project
 from grading.models.audit import AuditKind
 from grading.models.projects import MAX_PROJECT_NAME
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.plain import primary_key
+from grading.screens.http import StaffRequest, staff_view
 
 LISTED = 200
 CHANGE = "grading.change_project"

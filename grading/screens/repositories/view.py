@@ -16,14 +16,15 @@ from django.utils import timezone
 
 from grading.access.recording import record
 from grading.agent.views import site_address
-from grading.models import Project, Repository, SessionLanding
+from grading.models import Project, Repository
 from grading.models.audit import AuditKind
 from grading.outcomes import addresses
 from grading.outcomes.addresses import BadAddress
-from grading.outcomes.following import TOKEN_PURPOSE, mirror_of
+from grading.outcomes.following import TOKEN_PURPOSE, look_up_soon, mirror_of
 from grading.outcomes.github import SECRET_PURPOSE
 from grading.outcomes.mirror import BRANCH_NAME
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.plain import primary_key
+from grading.screens.http import StaffRequest, staff_view
 from grading.signals.remotes import project_key
 from gradingsite.sealing import seal
 
@@ -147,8 +148,7 @@ def _change(request: StaffRequest, act: str, key: str) -> None:
         repository = get_object_or_404(Repository.objects.select_for_update(), pk=primary_key(key))
         name = str(repository)
         if act == "check":
-            due = SessionLanding.objects.filter(session__project__repository=repository, next_check_at__isnull=False)
-            count = due.update(next_check_at=timezone.now())
+            count = look_up_soon(repository, timezone.now())
             messages.success(request, f"{name}: {count} sessions are looked up within a minute.")
         elif act in {"pause", "resume"}:
             repository.is_paused = act == "pause"

@@ -16,8 +16,9 @@ from django.urls import reverse
 from grading.judging.core import rubric as core
 from grading.judging.rubrics import examples, versions
 from grading.models import Grade, Rubric
+from grading.plain import primary_key
 from grading.reward.explain import weight
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
 from grading.vocabulary import Source
 

@@ -20,8 +20,9 @@ from grading.judging.rubrics import plans, progress, rejudge
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
+from grading.plain import primary_key
 from grading.screens import charts
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 

@@ -17,8 +17,8 @@ from django.utils import timezone
 from grading.models import Agent, ModelPrice, SessionUsage
 from grading.models.sessions import yours
 from grading.models.spending import MAX_PRICE, PRICE_COLUMNS, PRICE_UNITS, TOKEN_COLUMNS, CostBasis
-from grading.plain import UNSEEN
-from grading.screens.http import StaffRequest, primary_key, staff_view
+from grading.plain import UNSEEN, primary_key
+from grading.screens.http import StaffRequest, staff_view
 from grading.spending import repricing
 from grading.spending.prices import RELEASE_DATE, PublishedPrices, price_on
 
