@@ -141,8 +141,11 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def process_tree(pid: int) -> list[int]:
-    """A process and all its descendants."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """A process and all its descendants; none for one that has ended."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
     return [pid, *(descendant for child in children for descendant in process_tree(int(child)))]
 
 
