@@ -103,6 +103,10 @@ class BlindPairs:
         calibrations = [_calibration(grader, own) for grader, own in self.by_grader.items()]
         return {each.grader: each for each in sorted(calibrations, key=lambda each: (-each.whole.n, str(each.grader)))}
 
+    def of(self, grader: JudgeInstrument) -> Calibration:
+        """One grader against people, also one that was never compared with them."""
+        return self.calibrations.get(grader) or _calibration(grader, ())
+
 
 def pairs() -> BlindPairs:
     """Every blind pair. Two queries.
@@ -147,7 +151,7 @@ def calibrations() -> list[Calibration]:
 
 def for_grader(grader: JudgeInstrument) -> Calibration:
     """One grader against people. Two queries."""
-    return pairs().calibrations.get(grader) or _calibration(grader, ())
+    return pairs().of(grader)
 
 
 def verdict_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:

@@ -1,7 +1,7 @@
 """Settings: people, agents, the judge, data and notices, each with what holds now and where it is changed."""
 
 from django.conf import settings
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import User
 from django.db.models import Count, F, Max, Q
 from django.template.response import TemplateResponse
 
@@ -22,8 +22,9 @@ ROLES = {
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    active = Count("user", filter=Q(user__is_active=True))
-    people = dict(Group.objects.filter(name__in=ROLES).annotate(n=active).values_list("name", "n"))
+    active = User.objects.filter(is_active=True)
+    people = dict(active.order_by().values_list("groups__name").annotate(n=Count("pk")))
+    people[OPERATOR] = active.filter(Q(groups__name=OPERATOR) | Q(is_superuser=True)).distinct().count()
     agents = Agent.objects.filter(is_sample=False).annotate(token_used_at=Max("tokens__last_used_at"))
     context = {
         "title": "Settings",

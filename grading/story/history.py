@@ -20,8 +20,10 @@ from django.conf import settings
 from grading import intake
 from grading.judging import worker
 from grading.judging.allowance import budget, quota
-from grading.models import Agent, JudgeJob, Session
+from grading.models import Agent, Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
+from grading.monitoring import JUDGE_OUT
+from grading.monitoring.judges import NOT_CALLED
 from grading.simulator import Mode, Simulator
 from grading.story.logs import MODEL, VERSION, Command, log
 
@@ -122,16 +124,21 @@ def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
     for past in plan(today):
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
         if late and not is_out:
-            put_clock(today, late[-1][0].ended_at + dt.timedelta(hours=10))
+            back = late[-1][0].ended_at + dt.timedelta(hours=10)
+            put_clock(today, back)
             quota.probe_now()
             for each, session in late:
                 verdict_on(judge, session, each.verdict)
+            # The rules of alarms don't follow the clock that was put back: to them the outage has lasted for days.
+            Alarm.objects.filter(rule=JUDGE_OUT, about__endswith=NOT_CALLED).delete()
+            Alarm.objects.filter(rule=JUDGE_OUT).update(opened_at=late[0][0].ended_at, resolved_at=back)
             late.clear()
         put_clock(today, past.ended_at + dt.timedelta(minutes=1))
         session = submit(agent, past)
         if is_out:
             late.append((past, session))
             judge.mode = Mode.USAGE_LIMITS
+            judge.options = {"regain": f"{past.ended_at + dt.timedelta(days=1):%Y-%m-%d at 06:00}"}
             judge_one(session)
         else:
             verdict_on(judge, session, past.verdict)
@@ -165,6 +172,8 @@ def submit(agent: Agent, past: Past) -> Session:
 def verdict_on(judge: Simulator, session: Session, value: float) -> None:
     judge.mode, judge.options = Mode.VERDICT, {"score": value}
     judge_one(session)
+    # A job's creation doesn't follow the clock that was put back.
+    JudgeJob.objects.filter(session=session).update(created_at=session.ended_at + dt.timedelta(minutes=1))
 
 
 def judge_one(session: Session) -> None:

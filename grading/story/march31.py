@@ -219,7 +219,8 @@ def _key(name: str) -> str:
 
 
 def exhaust(_by: User) -> None:
-    order(mode=Mode.USAGE_LIMITS)
+    midnight = start_of_day(clock.now()) + dt.timedelta(days=1)
+    order(mode=Mode.USAGE_LIMITS, options={"regain": f"{midnight.astimezone(dt.UTC):%Y-%m-%d at %H:%M}"})
     ended_at = earlier(BEFORE)
     metadata = intake.SubmittedSession(
         session_id=operator_id(),

@@ -41,7 +41,7 @@ def read(keys: list[int]) -> list[Session]:
 def test_every_rule_has_a_page_with_one_primary_button(operator, rule):
     html = flat(operator.get(f"/alarms/{opened(rule).pk}/"))
     title = escape(monitoring.RULES[rule].title)
-    for part in ("What happened", "Decisions it reached", f"{title}</h1>", "3 of 4 were otherwise"):
+    for part in ("What to do", "The rule", f"{title}</h1>", "3 of 4 were otherwise"):
         assert part in html
     assert html.count("btn primary") == 1
     assert "no cost" in html

@@ -194,13 +194,13 @@ def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
 
 
 def test_attempts_are_paged_and_lead_to_their_sessions(viewer):
-    for _ in range(51):
+    for _ in range(26):
         made = quota_cast.judged(NOW)
     html = shown(viewer, "?days=7")
-    assert "1 to 50 of 51" in html
+    assert "1 to 25 of 26" in html
     assert 'href="?days=7&amp;page=2#attempts"' in html
     assert f'href="/sessions/{made.job.session_id}/"' in html
-    assert "51 to 51 of 51" in shown(viewer, "?days=7&page=2")
+    assert "26 to 26 of 26" in shown(viewer, "?days=7&page=2")
 
 
 def test_an_empty_page_says_what_would_be_there(viewer):

@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from grading.models import Session
 from grading.story import history, march31
+from grading.tasks import read_calibration, read_costs, read_insight
 
 
 class Command(BaseCommand):
@@ -23,4 +24,6 @@ class Command(BaseCommand):
         with history.simulator() as judge:
             sessions = history.live_through(timezone.now(), judge)
             count = sum(1 for _session in tqdm(sessions, total=history.DAYS * history.A_DAY, disable=None))
+        for compute in (read_costs, read_calibration, read_insight):  # otherwise the pages lack it for some minutes
+            compute()
         self.stdout.write(f"{count} sessions of two weeks loaded, each with its verdict")

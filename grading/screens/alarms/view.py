@@ -189,7 +189,7 @@ def _answers(
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.GRADE}",
         )
     if rule is not None and rule.page != "admin:alarms":
-        yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect=rule.todo, url=reverse(rule.page))
+        yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect="", url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
         banner = "" if is_advisory(alarm.rule) else "The banner goes. "
         then = CLOSES if _is_rate(rule) else "The alarm closes by itself once its cause is gone."

@@ -26,13 +26,12 @@ CHANGE = "bandit.change_arm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmListRow:
-    """An arm in the list: its number of rewarded `sessions`, its state as text and its latest event."""
+    """An arm in the list: its number of rewarded `sessions`, and its state as text."""
 
     arm: Arm
     aliases: tuple[str, ...]
     sessions: int
     state: str
-    event: ArmEvent | None
 
 
 class ArmForm(forms.Form):
@@ -88,18 +87,15 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
 
 
 def rows(bandit: Bandit) -> list[ArmListRow]:
-    """Every arm: the choosable ones first, merged ones last. Five queries."""
+    """Every arm: the choosable ones first, merged ones last. Four queries."""
     bandit_arms = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
-    events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
-    sessions, latest = _sessions(bandit), {event.arm_id: event for event in events}
-    version = version_of(bandit)
+    sessions, version = _sessions(bandit), version_of(bandit)
     lines = [
         ArmListRow(
             arm=arm,
             aliases=tuple(sorted(alias.alias for alias in arm.aliases.all())),
             sessions=sessions.get(arm.pk, 0),
             state=state(arm, sessions.get(arm.pk, 0), version),
-            event=latest.get(arm.pk),
         )
         for arm in bandit_arms
     ]

@@ -146,16 +146,13 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
 def _todo(last: CalibrationVersion | None, pairs: int) -> str:
     if not pairs:
         return (
-            "No judged session has a trajectory or journal grade yet. Each one that is judged and has a transcript, "
-            "facts or a journal is a pair, and nothing else is needed."
+            "No judged session has a trajectory or journal grade yet: each one that is judged and has a transcript, "
+            "facts or a journal can be compared."
         )
     if last is None or not last.enabled:
         return f"{pairs:,} judged sessions can be compared. See what that changes, then put it in force."
     if last.fallback_calibration is not None and not last.fallback_calibration.kinds:
-        return (
-            f"{pairs:,} judged sessions can be compared. The next night’s fit takes effect by itself, unless it moves "
-            f"an arm by more than {number(MAX_AUTOMATIC_MOVE)}: then an operator decides."
-        )
+        return f"The next fit, at night, compares {pairs:,} judged sessions."
     return ""
 
 

@@ -5,8 +5,11 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.models import CanaryRun, Repository
+from grading.monitoring import judges
+from grading.monitoring.judges import IDENTITY
 from grading.outcomes.rankings import load_rankings
 from grading.review import calibration
+from grading.review.calibration import JudgeInstrument
 from grading.review.ppi import FEWEST
 from grading.reward.judged_pairs import latest_judgements
 from grading.screens.calibration import card
@@ -28,9 +31,11 @@ def show(request: StaffRequest) -> TemplateResponse:
     pairs = calibration.pairs()
     means, means_read_at = calibration.latest_arm_means(pairs)
     judgements = latest_judgements(now)
+    in_use = [JudgeInstrument(**{name: getattr(each, name) for name in IDENTITY}) for each in judges.instruments(now)]
+    graders = [*in_use, *(each for each in pairs.calibrations if each not in in_use)]
     context = {
         "title": "Calibration",
-        "graders": [(each, means.get(each.grader, {})) for each in pairs.calibrations.values()],
+        "graders": [(pairs.of(each), means.get(each, {}), each in in_use) for each in graders],
         "means_read_at": means_read_at,
         "enough": calibration.ENOUGH,
         "enough_in_arm": FEWEST,

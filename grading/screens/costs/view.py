@@ -24,7 +24,7 @@ from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import usd
 
-PAGE_SIZE = 50
+PAGE_SIZE = 25
 DAYS = 30
 # A purpose beside those of attempts, since a test of the key judges no session.
 KEY_TEST = "key-test"
@@ -110,14 +110,15 @@ def show(request: StaffRequest) -> TemplateResponse:
     pages.count = sum(spend.attempts for _, spend in spends)  # saves a query
     tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
     spends = [*spends, *(((day, "", model, KEY_TEST, False), spend) for (day, model), spend in tests)]
-    by_day = costs.sum_by(spends, 0)
+    by_day, splits = costs.sum_by(spends, 0), tables(spends)
     context = {
         "title": "Judge’s costs",
         "filters": filters,
         "read_at": read_at,
         "total": dict(costs.sum_by(spends)).get((), Spend()),
         "chart": chart(by_day, timezone.localdate(filters.start)),
-        "tables": tables(spends),
+        "tables": splits,
+        "splits": [table for table in splits if len(table["rows"]) > 1],  # one row repeats the total
         "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
         "page": pages.get_page(request.GET.get("page")),
         "query": query.urlencode(),
