@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from django.db import connections
+from django.utils import timezone
 from tqdm import tqdm
 
 from grading import monitoring
@@ -16,6 +17,7 @@ from grading.access.recording import CONSOLE
 from grading.busy import trouble
 from grading.evidence.in_place import is_known
 from grading.health import planner
+from grading.insight import agents, since
 from grading.intake import erased, naming, opencode
 from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
 from grading.models import Agent
@@ -131,3 +133,5 @@ def store_figures() -> None:
     """Compute what a worker would compute for the pages."""
     naming.assign_models()
     planner.gather_statistics()
+    since.store(timezone.now())
+    agents.store(timezone.now())
