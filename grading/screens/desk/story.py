@@ -10,8 +10,7 @@ from grading.models.review import GRADING, Answer
 from grading.review.effects import moves_of
 from grading.reward.explain import number
 from grading.screens import moves
-from grading.screens.desk import blind
-from grading.screens.session import history
+from grading.screens.session import blind, history
 
 LISTED = 14
 VERBS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlement, Submission
 from grading.models.agents import TokenScope
-from grading.monitoring import title_of
+from grading.monitoring import quotes_verdict, title_of
 from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason, Source, Status
@@ -20,8 +20,8 @@ NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "ski
 class HistoryLine:
     """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
 
-    `while_blind`: all that the line may say to a person from whom the judge's answer is kept; empty where it tells
-    nothing of that.
+    `while_blind`: all that the line may say to a person who is to grade without knowing the answers of judge and
+    people; empty where it tells nothing of them.
     """
 
     at: dt.datetime
@@ -86,7 +86,11 @@ def of(
         lines.append(HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb))
     for flag in flags:
         what = f"Flagged: {title_of(flag.rule)}"
-        lines.append(HistoryLine(at=flag.raised_at, what=what, detail=flag.detail, source="alarm"))
+        while_blind = what * quotes_verdict(flag.rule)
+        line = HistoryLine(
+            at=flag.raised_at, what=what, detail=flag.detail, source="alarm", while_blind=while_blind
+        )
+        lines.append(line)
         if flag.cleared_at:
             who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
             lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
@@ -113,5 +117,5 @@ def _grade(grade: Grade, *, is_withdrawn: bool) -> HistoryLine:
         detail="; ".join(filter(None, details)),
         source=grade.source,
         undo=grade.pk if given and not is_withdrawn else None,
-        while_blind="Judge" if grade.source == Source.JUDGE else "",
+        while_blind=grade.source.capitalize() if grade.source in (Source.JUDGE, Source.HUMAN) else "",
     )

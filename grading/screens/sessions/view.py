@@ -1,7 +1,7 @@
 """Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from bandit.models import Arm
 from grading.days import midnight
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import has_stale, with_verdict
-from grading.models import Agent, JudgeJob, Repository, Session
+from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.outcomes import LandingState
 from grading.models.review import FilteredList
@@ -27,6 +27,7 @@ from grading.review.views import PASSING
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import groups, paging, saved_views
+from grading.templatetags.gradingsite_tags import DASH, short_number, usd
 from grading.vocabulary import CostUnknown, Source
 
 CHUNK = 500
@@ -177,6 +178,26 @@ class SessionFilterForm(forms.Form):
         return sessions
 
 
+def columns(sessions: Sequence[Session]) -> dict[str, dict[str, str]]:
+    """The columns that say the same in every row, and are left out, as `same`: title and value; the others as `shows`.
+
+    Nothing is left out of a single row.
+    """
+    names = {
+        "project": [each.project and each.project.name for each in sessions],
+        "agent": [each.agent.name for each in sessions],
+        "arm": [each.category and each.category.name for each in sessions],
+        "harness": [each.harness and each.harness.name for each in sessions],
+        "model": [each.model for each in sessions],
+        "landed": [each.landing.get_state_display() if hasattr(each, "landing") else "" for each in sessions],
+        "tokens": [short_number(each.tokens) for each in sessions],
+        "cost": [usd(each.cost) for each in sessions],
+    }
+    differ = {name for name, values in names.items() if len(sessions) == 1 or len(set(values)) > 1}
+    same = {name: str(values[0]) for name, values in names.items() if name not in differ and values and values[0] not in ("", DASH, None)}
+    return {"shows": dict.fromkeys(differ, "yes"), "same": same}
+
+
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
     sessions = Session.objects.with_people().select_related("settlement", "landing").defer("settlement__steps")
@@ -206,7 +227,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "filters": filters,
         "page": page,
         "groups": groups.of(page.object_list, by_week=order in {"", "oldest"}),
-        "has_repositories": Repository.objects.exists(),
+        **columns(page.object_list),
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,
         "query": query.urlencode(),
