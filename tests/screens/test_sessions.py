@@ -31,7 +31,7 @@ def test_a_row_shows_grade_source_shape_and_arm(site, viewer):
     html = listed(viewer)
     assert '<span class="chip c-judge " title="final">.72</span>' in html
     assert 'href="#i-judge"' in html
-    for text in ("Add a retry guard", "cross-repo", "bob", "claude-sonnet-5-5", "34 min", "The judge decides"):
+    for text in ("Add a retry guard", "cross-repo", "bob", "claude-sonnet-5-5", "The judge decides"):
         assert text in html
 
 

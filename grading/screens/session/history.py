@@ -9,7 +9,7 @@ from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlem
 from grading.models.agents import TokenScope
 from grading.monitoring import quotes_verdict, title_of
 from grading.reward.explain import ABSTAINS, HEADLINES, number
-from grading.templatetags.gradingsite_tags import usd
+from grading.templatetags.gradingsite_tags import rest, usd
 from grading.vocabulary import Reason, Source, Status
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
@@ -21,7 +21,7 @@ class HistoryLine:
     """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
 
     `while_blind`: all that the line may say to a person who is to grade without knowing the answers of judge and
-    people; empty where it tells nothing of them.
+    people; empty where it tells nothing of them. `is_main`: shown before the history is unfolded.
     """
 
     at: dt.datetime
@@ -30,6 +30,7 @@ class HistoryLine:
     source: str = ""
     undo: int | None = None
     while_blind: str = ""
+    is_main: bool = False
 
 
 def of(
@@ -56,7 +57,7 @@ def of(
         by = "" if word.by is None else f", {word.by.get_username()}"
         taken_back = "" if word.undone_at is None else "; taken back since"
         what = f"Category {word.category}: {word.get_origin_display()}{by}"
-        lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}"))
+        lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}", is_main=word.by is not None))
     withdrawn = {grade.withdraws_id for grade in grades}
     lines += [_grade(grade, is_withdrawn=grade.pk in withdrawn) for grade in grades]
     for settlement in settlements:
@@ -66,9 +67,10 @@ def of(
         line = HistoryLine(
             at=settlement.created_at,
             what=f"Settled {how}, {'final' if settlement.final else 'provisional'}",
-            detail=settlement.sentence,
+            detail=rest(settlement.sentence),
             source=settlement.source,
             while_blind="Settled",
+            is_main=True,
         )
         lines.append(line)
     for entry in entries:
@@ -88,7 +90,7 @@ def of(
         what = f"Flagged: {title_of(flag.rule)}"
         while_blind = what * quotes_verdict(flag.rule)
         line = HistoryLine(
-            at=flag.raised_at, what=what, detail=flag.detail, source="alarm", while_blind=while_blind
+            at=flag.raised_at, what=what, detail=flag.detail, source="alarm", while_blind=while_blind, is_main=True
         )
         lines.append(line)
         if flag.cleared_at:
@@ -117,5 +119,6 @@ def _grade(grade: Grade, *, is_withdrawn: bool) -> HistoryLine:
         detail="; ".join(filter(None, details)),
         source=grade.source,
         undo=grade.pk if given and not is_withdrawn else None,
+        is_main=given,
         while_blind=grade.source.capitalize() if grade.source in (Source.JUDGE, Source.HUMAN) else "",
     )

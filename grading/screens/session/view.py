@@ -48,6 +48,7 @@ from grading.witness import Witness
 
 PATCH_LIMIT = 60_000
 ELSEWHERE = 12
+LATEST = 4
 PATCH_LINES = 600
 JOURNAL_LIMIT = 60_000
 TABS = {
@@ -192,6 +193,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     }
     if hides:
         context |= _hidden(context, known, {source: grade for source, grade in scored.items() if source != Source.JUDGE})
+    context["latest"] = [line for line in context["history"] if line.is_main][-LATEST:]
     return TemplateResponse(request, "session/session.html", context)
 
 
