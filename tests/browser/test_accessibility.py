@@ -37,7 +37,7 @@ MODELS = (
 )  # fmt: skip
 NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
 OUTLINED = ("index", "sessions", "review_session", "quota", "rubric_edit", "session")
-TAPPED = (*OUTLINED, "bandit", "alarms", "insight", "connect", "settings", "history", "lessons", "login")
+TAPPED = (*OUTLINED, "bandit", "alarms", "insight", "connect", "settings", "history", "lessons", "calibration", "costs")
 EMPTY_QUEUE = "/review/?arm=no-such-arm"
 # A screen of 1440 pixels at 200 %, in CSS pixels.
 FITS = "document.documentElement.scrollWidth <= innerWidth"
