@@ -453,3 +453,15 @@ def test_a_flag_that_compares_the_verdict_does_not_tell_it(site, reviewer):
         assert "judge and trajectory disagree" in html
         assert "0.17" not in html
     assert "0.17" not in main_of(reviewer.get("/"))
+
+
+def test_what_contests_the_verdict_does_not_tell_how_far_it_is_from_it(site, reviewer):
+    """.95 − .78 would be the verdict."""
+    session = desk_cast.judged(0.17, category="news")
+    site.on(session).graded(Source.CONSUMPTION, 0.95, detail="3 ideas", evidence={"terms": []}).settle()
+    assert any(".78" in step["why"] for step in rewards.live(session).steps)
+    desk_cast.waits(session)
+    for address in (session.get_absolute_url(), f"/review/{session.pk}/"):
+        html = main_of(reviewer.get(address))
+        assert ".95" in html
+        assert [telling for telling in (".78", ".17", "contest") if telling in html] == []

@@ -47,7 +47,7 @@ def load_context(
     if waits:
         _await_person(tiles)
     return {
-        "tiles": blind.tiles(tiles) if hides else tiles,
+        "tiles": blind.tiles(tiles, grades) if hides else tiles,
         "flags": blind.flags(open_flags) if hides else open_flags,
         "judge": judge is not None,
         "rationale": None if hides or judge is None else rationale(judge),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from grading import monitoring
-from grading.models import Flag
+from grading.models import Flag, Grade
 from grading.reward.explain import StepState
 from grading.screens.session.history import HistoryLine
 from grading.vocabulary import Source
@@ -18,16 +18,19 @@ from grading.vocabulary import Source
 HIDDEN = "hidden until you grade"
 
 
-def tiles(chain: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The chain with the tiles of judge and people closed, and none filled: which one decides would tell something."""
+def tiles(chain: Iterable[dict[str, Any]], grades: Iterable[Grade]) -> list[dict[str, Any]]:
+    """The chain with the tiles of judge and people closed, and none filled: which one decides would tell something. The
+    others have the text of their own `grades` alone, since a step also says how far it is from the verdict.
+    """
+    details = {grade.pk: grade.detail for grade in grades}
     hidden = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
     closed = []
     for tile in chain:
         if tile["source"] == Source.JUDGE or (tile["source"] == Source.HUMAN and tile["value"] is not None):
             closed.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
-        elif tile["state"] == StepState.DECIDES:
+        elif tile["value"] is not None:
             neutral = {"css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
-            closed.append({**tile, **neutral})
+            closed.append({**tile, **neutral, "why": details.get(tile["grade"], "")})
         else:
             closed.append(tile)
     return closed

@@ -192,18 +192,17 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         **_tabs(request, known, [] if hides else citations(judge)),
     }
     if hides:
-        context |= _hidden(context, known, {source: grade for source, grade in scored.items() if source != Source.JUDGE})
+        context |= _hidden(context, settlement, grades)
     context["latest"] = [line for line in context["history"] if line.is_main][-LATEST:]
     return TemplateResponse(request, "session/session.html", context)
 
 
-def _hidden(context: Mapping[str, Any], known: SessionContext, scored: dict[Source, Grade]) -> dict[str, Any]:
-    """What the page shows instead to a person who is to grade the session blind: nothing that tells of the verdict.
-    `scored`: the grades of the other sources.
-    """
+def _hidden(context: Mapping[str, Any], settlement: Settlement | None, grades: list[Grade]) -> dict[str, Any]:
+    """What the page shows instead to a person who is to grade the session blind: nothing that tells of the verdict."""
+    scored = {source: grade for source in CARDS[1:] if (grade := latest_of(grades, source))}
     return {
         "blind": True,
-        "tiles": blind.tiles(tiles(known.settlement)),
+        "tiles": blind.tiles(tiles(settlement), grades),
         "flags": blind.flags(context["flags"]),
         "cards": reasons.cards(None, [], scored),
         "history": list(blind.history(context["history"])),
