@@ -52,7 +52,7 @@ class FlashMessage:
 
 
 def flash_message(answer: ReviewAnswer) -> FlashMessage:
-    """The line after saving: "Saved .80: cross-repo from .583 to .603"; of a blind grade "Saved: you .80, judge .76"."""
+    """The line after saving: "Saved .80: cross-repo from .583 to .603"; of a blind grade the judge's too."""
     arm_moves = moves_of(answer.effects)
     did = effects_of(answer)
     first = did[0] if did else ""

@@ -57,7 +57,9 @@ def of(
         by = "" if word.by is None else f", {word.by.get_username()}"
         taken_back = "" if word.undone_at is None else "; taken back since"
         what = f"Category {word.category}: {word.get_origin_display()}{by}"
-        lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}", is_main=word.by is not None))
+        lines.append(
+            HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}", is_main=word.by is not None)
+        )
     withdrawn = {grade.withdraws_id for grade in grades}
     lines += [_grade(grade, is_withdrawn=grade.pk in withdrawn) for grade in grades]
     for settlement in settlements:

@@ -473,9 +473,7 @@ def patch(session: Session) -> dict[str, Any]:
     return found
 
 
-def _live(
-    session: Session, entries: list[LedgerEntry], reader: calibrating.CalibrationReader
-) -> list[dict[str, Any]]:
+def _live(session: Session, entries: list[LedgerEntry], reader: calibrating.CalibrationReader) -> list[dict[str, Any]]:
     """What counts in the bandits now: rewards that are applied and not reversed, each with what it counts, and what it
     is read as where that is something else; and the arm's mean today, without and with the session. `reader` is the
     category's.

@@ -178,24 +178,24 @@ class SessionFilterForm(forms.Form):
         return sessions
 
 
-def columns(sessions: Sequence[Session]) -> dict[str, dict[str, str]]:
-    """The columns that say the same in every row, and are left out, as `same`: title and value; the others as `shows`.
+def columns(sessions: Sequence[Session]) -> dict[str, Any]:
+    """`shows`: the columns in which these sessions differ; `same`: what the others say in every row, in words.
 
-    Nothing is left out of a single row.
+    A single session shows all of them.
     """
-    names = {
-        "project": [each.project and each.project.name for each in sessions],
+    texts = {
+        "project": [each.project.name if each.project else "" for each in sessions],
         "agent": [each.agent.name for each in sessions],
-        "arm": [each.category and each.category.name for each in sessions],
-        "harness": [each.harness and each.harness.name for each in sessions],
+        "arm": [str(each.category or "") for each in sessions],
+        "harness": [str(each.harness or "") for each in sessions],
         "model": [each.model for each in sessions],
         "landed": [each.landing.get_state_display() if hasattr(each, "landing") else "" for each in sessions],
         "tokens": [short_number(each.tokens) for each in sessions],
         "cost": [usd(each.cost) for each in sessions],
     }
-    differ = {name for name, values in names.items() if len(sessions) == 1 or len(set(values)) > 1}
-    same = {name: str(values[0]) for name, values in names.items() if name not in differ and values and values[0] not in ("", DASH, None)}
-    return {"shows": dict.fromkeys(differ, "yes"), "same": same}
+    shows = {name for name, column in texts.items() if len(column) == 1 or len(set(column)) > 1}
+    same = [f"{name} {column[0]}" for name, column in texts.items() if name not in shows and {*column} - {"", DASH}]
+    return {"shows": shows, "same": ", ".join(same)}
 
 
 def listed() -> SessionQuerySet:
