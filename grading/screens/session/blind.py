@@ -1,7 +1,7 @@
 """Blind first: what of a session is kept from a person until they have graded it or looked on purpose.
 
 Everything that the desk and the session's page say of the reward goes through here, so that nothing in their source
-tells it.
+tells it. Lists of many sessions, exports and the API show every reward: their order and their filters would tell it.
 """
 
 from collections.abc import Iterable, Iterator
