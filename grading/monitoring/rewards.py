@@ -51,6 +51,7 @@ COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
 @flag_rule(
     id="A3",
     title="Judge and trajectory disagree",
+    quotes_verdict=True,
     means=(
         f"Flags a session whose verdict is {GAP:.1f} or more away from what its trajectory predicts, provided the "
         "trajectory saw the whole log. The prediction uses the bandit’s calibration; until there is one, the "

@@ -338,6 +338,7 @@ def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datet
 @flag_rule(
     id="A37",
     title="The judge’s readings of a session are far apart",
+    quotes_verdict=True,
     means=(
         f"Flags a session with three readings more than {number(MAX_SPREAD)} apart; the median is the verdict. Opens "
         "at the third such session in seven days."
@@ -374,6 +375,7 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
 @flag_rule(
     id=CONTESTED,
     title="What a session left behind contradicts the judge",
+    quotes_verdict=True,
     means=(
         f"Flags a session whose artifacts would be worth more than {number(CONTESTED_ABOVE)} above its current "
         "verdict, once the judge has read it three times or won’t read it again. Opens at an agent’s third such "
@@ -405,6 +407,7 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
 @flag_rule(
     id=CLAIMED_ABOVE,
     title="An agent claims far more than the judge saw",
+    quotes_verdict=True,
     means=(
         "Flags a session whose artifacts, vouched for by its agent alone, would be worth more than "
         f"{number(CONTESTED_ABOVE)} above its verdict. The verdict stands. Opens at an agent’s third such session "
