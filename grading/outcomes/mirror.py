@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,9 @@ class Fetched:
 
 
 class Mirror:
-    """The mirror in one folder. It is made by the first fetch and may be deleted at any time."""
+    """The mirror in one folder. It is made by the first fetch and may be deleted at any time; one that git cannot read
+    is made anew by the next.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,10 +85,24 @@ class Mirror:
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
     def _create(self) -> None:
-        if not (self.folder / "HEAD").exists():
-            self.delete()
-            self.folder.mkdir(mode=0o700, parents=True)
-            git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+        """Make the mirror, unless there is one whose refs git can read."""
+        if (self.folder / "HEAD").exists():
+            with suppress(git.GitFailed):
+                git.run(self.folder, "rev-list", "--all", "--no-walk", "--quiet")
+                return
+        self.delete()
+        self.folder.mkdir(mode=0o700, parents=True)
+        git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+
+    def is_damaged(self) -> bool:
+        """Whether git finds something missing or broken in the mirror. Takes as long as reading all of it."""
+        try:
+            git.run(self.folder, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+        except git.LimitReached:
+            return False
+        except git.GitFailed:
+            return True
+        return False
 
     def _require_room(self) -> None:
         """Delete a mirror that is larger than MAX_BYTES. Raises GitFailed then."""
