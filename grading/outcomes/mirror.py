@@ -70,19 +70,28 @@ class Mirror:
         return fetched
 
     def _fetch(self, url: str, default_branch: str, access: git.Access) -> Fetched:
-        refs = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
-        names = [line.partition(b"\t")[2] for line in refs]
-        if f"refs/heads/{default_branch}".encode() not in names:
+        main = f"refs/heads/{default_branch}"
+        lines = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
+        has_branches = len(lines) <= MAX_REFS
+        listed = lines if has_branches else [line for line in lines if line.endswith(f"\t{main}".encode())]
+        refs = {name: sha for sha, _, name in (line.decode("utf-8", "replace").partition("\t") for line in listed)}
+        if main not in refs:
             raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
-        has_branches = len(names) <= MAX_REFS
-        specs = [f"+refs/heads/{default_branch}:refs/heads/{default_branch}"]
+        specs, wanted = [f"+{main}:{main}"], {main: refs[main]}
         if has_branches:
-            specs = ["+refs/heads/*:refs/heads/*"]
-            if any(name.startswith(b"refs/pull/") and name.endswith(b"/head") for name in names):
-                specs.append("+refs/pull/*/head:refs/pull/*/head")
-        git.run(self.folder, "fetch", "--no-tags", "--quiet", "--no-write-fetch-head", "--", url, *specs, access=access)
-        self._require_room()
+            pulls = {name for name in refs if name.startswith("refs/pull/") and name.endswith("/head")}
+            specs = ["+refs/heads/*:refs/heads/*", *(["+refs/pull/*/head:refs/pull/*/head"] if pulls else [])]
+            wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
+        if not wanted.items() <= self._refs().items():
+            options = ("--no-tags", "--quiet", "--no-write-fetch-head")
+            git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
+            self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
+
+    def _refs(self) -> dict[str, str]:
+        """The hash of each ref of the mirror by its name."""
+        output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
+        return {name: sha for sha, _, name in (line.partition(" ") for line in output.splitlines())}
 
     def _create(self) -> None:
         """Make the mirror, unless there is one whose refs git can read."""
@@ -149,7 +158,7 @@ class Mirror:
 
     def tips(self) -> set[str]:
         """The hashes of all refs."""
-        return set(git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split())
+        return set(self._refs().values())
 
     def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The parents of each commit that is not on a branch, of all refs and of these commits."""

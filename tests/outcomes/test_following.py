@@ -10,7 +10,7 @@ from bandit.models import Bucket, LedgerEntry
 from grading.models import Artifact, CommitSighting, Evidence, Project, Repository, SessionCommit, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.models.outcomes import Authorship, CommitState, LandingState
-from grading.outcomes import following
+from grading.outcomes import following, git
 from grading.outcomes.mirror import Mirror
 from tests.outcomes.repos import EPOCH, Repo
 from tests.site import NOON
@@ -256,6 +256,29 @@ def test_a_round_fetches_a_repository_once(repo, session_with, followed, monkeyp
     assert run(DAY) == 5
     assert len(fetches) == 1
     assert set(SessionCommit.objects.values_list("state", flat=True)) == {CommitState.LANDED}
+
+
+def test_a_repository_without_news_is_asked_for_its_refs_alone(repo, followed, monkeypatch):
+    """Also if the mirror has more refs, of branches that were deleted since."""
+    repo.branch("feature")
+    repo.commit("Part")
+    following.fetch(followed, NOON)
+    repo.git("checkout", "-q", "main")
+    repo.git("branch", "-D", "feature")
+    commands, run_git = [], git.run
+    monkeypatch.setattr(
+        git,
+        "run",
+        lambda *args, access=git.OFFLINE, **options: (
+            commands.append(args[1]) if access.protocol else None,
+            run_git(*args, access=access, **options),
+        )[1],
+    )
+    following.fetch(followed, NOON)
+    assert commands == ["ls-remote"]
+    repo.commit("News")
+    following.fetch(followed, NOON)
+    assert commands == ["ls-remote", "ls-remote", "fetch"]
 
 
 def test_a_mirror_that_git_cannot_read_is_made_anew(repo, session_with, followed):
