@@ -20,8 +20,8 @@ LOGS = 2000
 MAX_ADDRESS = 500
 MAX_BYTES = 10 * 1024**2  # of a file that names branches
 LINK_OF_WORKTREE = re.compile(r"gitdir: (/.{1,1000})/\.git/worktrees/[^/]+\s*")
-ORIGIN = re.compile(r"ref: refs/remotes/origin/(.+?)\s*")
-HEAD = re.compile(r"ref: refs/heads/(.+?)\s*")
+ORIGIN = re.compile(r"\Aref: refs/remotes/origin/(\S+)\s*\Z")
+HEAD = re.compile(r"\Aref: refs/heads/(\S+)\s*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,9 @@ def default_branch(folder: Path) -> str:
     """
     git_dir = folder / ".git"
     packed = _read(git_dir / "packed-refs")
-    origin = ORIGIN.fullmatch(_read(git_dir / "refs/remotes/origin/HEAD"))
-    current = HEAD.fullmatch(_read(git_dir / "HEAD"))
-    for name in filter(None, (origin and origin[1], "main", "master", current and current[1])):
+    origin: list[str] = ORIGIN.findall(_read(git_dir / "refs/remotes/origin/HEAD"))
+    current: list[str] = HEAD.findall(_read(git_dir / "HEAD"))
+    for name in (*origin, "main", "master", *current):
         ref = f"refs/heads/{name}"
         is_branch = BRANCH_NAME.fullmatch(name) and ".." not in name
         if is_branch and ((git_dir / ref).is_file() or f" {ref}\n" in packed):

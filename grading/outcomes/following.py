@@ -123,9 +123,9 @@ def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bo
     repositories = list(Repository.objects.filter(is_paused=False).select_related("project"))
     by_project = {repository.project_id: repository for repository in repositories}
     homes = {session.pk: by_project.get(session.project_id) if session.project_id else None for session in sessions}
-    for home in {*filter(None, homes.values())}:
-        if home.pk not in fetched:
-            fetched[home.pk] = fetch(home, now)
+    for repository in {*filter(None, homes.values())}:
+        if repository.pk not in fetched:
+            fetched[repository.pk] = fetch(repository, now)
     unreadable = {pk for pk, worked in fetched.items() if not worked}
     readable = [each for each in repositories if each.pk not in unreadable]
     sessions = [session for session in sessions if (home := homes[session.pk]) is None or home.pk not in unreadable]

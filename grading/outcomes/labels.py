@@ -123,7 +123,7 @@ def _check_line(fields: Any, sessions: dict[str, list[Session]]) -> Label | str:
         try:
             fields["value"] = float(value)
         except ValueError:
-            return f"value: expected {EXPECTED['value']}; got {value[:80]!r}"
+            return f"value: expected {EXPECTED['value']}; got {str(value)[:80]!r}"
     try:
         return Label(session=matches[0], outcome=ReportedOutcome.model_validate(fields))
     except ValidationError as error:

@@ -57,15 +57,11 @@ def show(request: StaffRequest) -> HttpResponse:
 def _submitted_text(request: StaffRequest) -> tuple[str, str]:
     """The text of the file, or else of the field, and what is wrong with it."""
     file = request.FILES.get("file")
-    if file is None:
-        data = request.POST.get("text", "").encode()
-    elif file.size > MAX_BYTES:
-        data = b""
-    else:
-        data = file.read()
+    data = request.POST.get("text", "").encode() if file is None else file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        return "", "Expected a file of at most 1 MB. Split it."
     if not data.strip():
-        is_large = file is not None and file.size > MAX_BYTES
-        return "", "Expected a file of at most 1 MB. Split it." if is_large else "Choose a file, or enter lines."
+        return "", "Choose a file, or enter lines."
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
