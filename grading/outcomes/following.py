@@ -96,20 +96,16 @@ def run_due(now: dt.datetime) -> int:
             fetched[repository.pk] = fetch(repository, now)
     while enrol(now) == BATCH:
         pass
-    count = 0
-    while sessions := _claim_due(now):
-        look_up(sessions, now, fetched)
-        count += len(sessions)
-    return count
-
-
-def _claim_due(now: dt.datetime) -> list[Session]:
-    """The next BATCH of sessions that are due. For LEASE, nobody else looks them up."""
     due = SessionLanding.objects.filter(next_check_at__lte=now).order_by("next_check_at", "pk")
-    with transaction.atomic():
-        keys = [row.pk for row in due.select_for_update(skip_locked=True)[:BATCH]]
-        SessionLanding.objects.filter(pk__in=keys).update(next_check_at=now + LEASE)
-    return list(Session.objects.filter(pk__in=keys).select_related("agent", "project"))
+    count = 0
+    while True:
+        with transaction.atomic():
+            keys = [row.pk for row in due.select_for_update(skip_locked=True)[:BATCH]]
+            SessionLanding.objects.filter(pk__in=keys).update(next_check_at=now + LEASE)
+        if not keys:
+            return count
+        look_up(list(Session.objects.filter(pk__in=keys).select_related("agent", "project")), now, fetched)
+        count += len(keys)
 
 
 def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bool] | None = None) -> None:

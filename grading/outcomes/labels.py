@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,13 @@ def read_labels(text: str) -> tuple[list[Label], list[RefusedLine]]:
         raise Unreadable("Expected at least one line with an outcome.")
     if len(lines) > MAX_LINES:
         raise Unreadable(f"Expected at most {MAX_LINES:,} lines; got {len(lines):,}. Split the file.")
-    sessions = _find_sessions({str(fields.get("session") or "") for _, fields in lines if isinstance(fields, dict)})
+    names = {str(fields.get("session") or "") for _, fields in lines if isinstance(fields, dict)}
+    sessions: dict[str, list[Session]] = defaultdict(list)
+    for session in Session.objects.yours().filter(external_id__in=names):
+        sessions[session.external_id].append(session)
+    names_by_key = {primary_key(name): name for name in names - sessions.keys()}  # 0 is nobody's
+    for pk, session in Session.objects.yours().in_bulk(names_by_key).items():
+        sessions[names_by_key[pk]].append(session)
     labels, refused = [], []
     numbers: dict[tuple[Any, ...], int] = {}
     for number, fields in lines:
@@ -95,17 +101,7 @@ def _read_json(text: str) -> Iterator[tuple[int, Any]]:
                 yield number, None
 
 
-def _find_sessions(names: Iterable[str]) -> dict[str, list[Session]]:
-    """The sessions of each name: those with this id of their agent's own, or else the one with this primary key."""
-    sessions: dict[str, list[Session]] = defaultdict(list)
-    for session in Session.objects.yours().filter(external_id__in=names):
-        sessions[session.external_id].append(session)
-    keys = {name: primary_key(name) for name in names if name not in sessions}
-    by_key = Session.objects.yours().in_bulk([key for key in keys.values() if key])
-    return sessions | {name: [by_key[key]] for name, key in keys.items() if key in by_key}
-
-
-def _check_line(fields: Any, sessions: dict[str, list[Session]]) -> Label | str:
+def _check_line(fields: Any, sessions: Mapping[str, list[Session]]) -> Label | str:
     """The outcome of a line, or why it cannot be stored."""
     if not isinstance(fields, dict):
         return "expected a JSON object"

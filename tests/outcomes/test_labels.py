@@ -108,8 +108,8 @@ def test_nothing_is_stored_before_refused_lines_are_confirmed(client, olga, sess
     page = client.post(PAGE, {"file": SimpleUploadedFile("labels.csv", text.encode())})
     assert page.status_code == 400
     assert not OutcomeRecord.objects.exists()
-    confirmed = {"text": page.context["text"], "confirmed": page.context["digest"]}
-    other = {**confirmed, "text": page.context["text"] + "\nnobody-else,ci,pass"}
+    confirmed = {"text": page.context["form"].shown_text, "confirmed": page.context["form"].digest}
+    other = {**confirmed, "text": confirmed["text"] + "\nnobody-else,ci,pass"}
     assert client.post(PAGE, other).status_code == 400
     assert not OutcomeRecord.objects.exists()
     assert client.post(PAGE, confirmed).status_code == 302
@@ -120,7 +120,7 @@ def test_nothing_is_stored_before_refused_lines_are_confirmed(client, olga, sess
 def test_a_bad_file_is_answered_in_words(client, olga, data):
     page = client.post(PAGE, {"file": SimpleUploadedFile("labels.csv", data)})
     assert page.status_code == 400
-    assert page.context["problem"]
+    assert page.context["form"].non_field_errors()
 
 
 def test_the_example_is_read(site, client, olga):

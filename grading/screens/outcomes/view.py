@@ -1,7 +1,9 @@
 """Outcomes of many sessions from a file, such as the labels of a benchmark."""
 
 import hashlib
+from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -10,7 +12,7 @@ from django.template.response import TemplateResponse
 from grading.access.recording import record as record_event
 from grading.models import AuditEvent
 from grading.models.audit import AuditKind
-from grading.outcomes.labels import COLUMNS, MAX_LINES, Unreadable, read_labels
+from grading.outcomes.labels import MAX_LINES, Label, RefusedLine, Unreadable, read_labels
 from grading.outcomes.recording import record
 from grading.screens.http import StaffRequest, staff_view
 from grading.witness import Witness
@@ -25,46 +27,65 @@ EXAMPLE = """session,kind,value,observed_at,url,detail
 """
 
 
+class LabelsForm(forms.Form):
+    """A file or its lines, which the page shows for correction if some cannot be stored.
+
+    `confirmed` is the digest of lines of which a person agreed to leave out those that cannot be stored.
+    """
+
+    file = forms.FileField(required=False, allow_empty_file=True)
+    text = forms.CharField(required=False)
+    confirmed = forms.CharField(required=False)
+
+    shown_text, digest = "", ""
+    labels: list[Label] = []
+    refused: list[RefusedLine] = []
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = self.cleaned_data
+        file = data.get("file")
+        content = data.get("text", "").encode() if file is None else file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise forms.ValidationError("Expected a file of at most 1 MB. Split it.")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise forms.ValidationError("Expected a file of text in UTF-8.") from None
+        # As a browser sends back what the page shows.
+        self.shown_text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+        self.digest = hashlib.sha256(self.shown_text.encode()).hexdigest()
+        if not self.shown_text:
+            raise forms.ValidationError("Choose a file, or enter lines.")
+        try:
+            self.labels, self.refused = read_labels(self.shown_text)
+        except Unreadable as error:
+            raise forms.ValidationError(str(error)) from None
+        return data
+
+    @property
+    def may_store(self) -> bool:
+        """Whether there is something to store, and nothing is left out without a person's consent."""
+        if not self.is_valid() or not self.labels:
+            return False
+        return not self.refused or self.cleaned_data["confirmed"] == self.digest
+
+
 @staff_view("grading.change_repository")
 def show(request: StaffRequest) -> HttpResponse:
     """The form; a POST stores the lines if all can be stored, or the good ones after the person confirmed that."""
-    context = {
-        "title": "Upload outcomes",
-        "columns": COLUMNS,
-        "max_lines": MAX_LINES,
-        "example": EXAMPLE,
-        "uploads": AuditEvent.objects.filter(kind=AuditKind.PROJECT, what__startswith=STORED)[:LISTED],
-    }
-    if request.method != "POST":
-        return TemplateResponse(request, "outcomes/outcomes.html", context)
-    text, problem = _submitted_text(request)
-    context |= {"text": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
-    try:
-        labels, refused = read_labels(text) if not problem else ([], [])
-    except Unreadable as error:
-        labels, refused, problem = [], [], str(error)
-    is_confirmed = request.POST.get("confirmed") == context["digest"]
-    if problem or not labels or (refused and not is_confirmed):
-        context |= {"problem": problem, "refused": refused, "good": len(labels)}
-        return TemplateResponse(request, "outcomes/outcomes.html", context, status=400)
+    form = LabelsForm(request.POST, request.FILES) if request.method == "POST" else LabelsForm()
+    if not form.may_store:
+        context = {
+            "title": "Upload outcomes",
+            "form": form,
+            "max_lines": MAX_LINES,
+            "example": EXAMPLE,
+            "uploads": AuditEvent.objects.filter(kind=AuditKind.PROJECT, what__startswith=STORED)[:LISTED],
+        }
+        return TemplateResponse(request, "outcomes/outcomes.html", context, status=400 if form.is_bound else 200)
     source = f"person {request.user.pk}"
-    new = sum(record(label.session, label.outcome, source=source, witness=Witness.OBSERVED)[1] for label in labels)
-    record_event(AuditKind.PROJECT, f"{STORED}: {new} new, {len(labels) - new} known, {len(refused)} left out")
-    messages.success(request, f"{new} outcomes were stored. {len(labels) - new} were known already.")
+    new = sum(record(each.session, each.outcome, source=source, witness=Witness.OBSERVED)[1] for each in form.labels)
+    known = len(form.labels) - new
+    record_event(AuditKind.PROJECT, f"{STORED}: {new} new, {known} known, {len(form.refused)} left out")
+    messages.success(request, f"{new} outcomes were stored. {known} were known already.")
     return redirect("admin:outcomes")
-
-
-def _submitted_text(request: StaffRequest) -> tuple[str, str]:
-    """The text of the file, or else of the field, and what is wrong with it."""
-    file = request.FILES.get("file")
-    data = request.POST.get("text", "").encode() if file is None else file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        return "", "Expected a file of at most 1 MB. Split it."
-    if not data.strip():
-        return "", "Choose a file, or enter lines."
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return "", "Expected a file of text in UTF-8."
-    # As a browser sends back what the page shows.
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip(), ""
