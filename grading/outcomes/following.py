@@ -29,7 +29,7 @@ from grading.outcomes.git import GitFailed
 from grading.outcomes.landing import CommitOutcome, DefaultBranch
 from grading.outcomes.local_repositories import RepositoryRefused
 from grading.outcomes.mirror import HASH, CommitInfo, Mirror
-from grading.outcomes.recording import ReportedOutcome, record
+from grading.outcomes.recording import ReportedOutcome, append
 from grading.witness import Witness
 from gradingsite.sealing import CannotBeRead, unseal
 
@@ -363,4 +363,4 @@ def _record_landing(session: Session, row: SessionLanding, commits: Sequence[Ses
     detail, source = describe(row, repository.default_branch), f"repository {repository.pk}"
     for kind, share in shares.items():
         outcome = ReportedOutcome(kind=kind, value=share, observed_at=now, detail=detail)
-        record(session, outcome, source=source, witness=Witness.OBSERVED)
+        append(session, outcome, source=source, witness=Witness.OBSERVED)
