@@ -22,11 +22,13 @@ from grading.intake import erased, naming, opencode
 from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
 from grading.models import Agent
 from grading.models.imports import Fate
+from grading.outcomes import following
 from grading.trial import keeping
 
 logger = logging.getLogger(__name__)
 
 AGENT = "local"
+FOLLOW_SECONDS = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +66,17 @@ def read_in_thread(folders: Sequence[Path], keeps: bool, progress: ReadingProgre
     finally:
         progress.is_over = True
         connections.close_all()
+
+
+def follow_in_thread() -> None:
+    """Look up commits in followed repositories, as a worker does on a normal site, until the trial ends."""
+    while not STOP.wait(FOLLOW_SECONDS):
+        try:
+            following.run_due(timezone.now())
+        except Exception:
+            logger.exception("looking up commits failed; it is tried again in %g seconds", FOLLOW_SECONDS)
+        finally:
+            connections.close_all()
 
 
 def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
