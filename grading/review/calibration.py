@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, Sum
 
 from bandit.models import Erasure, LedgerEntry
-from grading.models import Grade, ReviewAnswer, StoredReading
+from grading.models import Grade, ReviewAnswer, Session, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
 from grading.monitoring.judges import ENOUGH, IDENTITY, CalibrationStatus, JudgeInstrument, compared, in_use
@@ -39,12 +39,14 @@ __all__ = [
     "latest_arm_means",
     "narrow",
     "pairs",
+    "recent_graders",
     "store_arm_means",
     "verdict_sums",
 ]
 
 # The name of the stored reading.
 ARM_MEANS = "means of arms by judges and people"
+RECENT_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,13 @@ def pairs() -> BlindPairs:
 def calibrations() -> list[Calibration]:
     """Every grader that was ever compared with people, the one with the most pairs first. Two queries."""
     return list(pairs().calibrations.values())
+
+
+def recent_graders(now: dt.datetime) -> list[JudgeInstrument]:
+    """The graders that decided a session of the last RECENT_DAYS, the latest first. One query."""
+    recent = Session.objects.yours().filter(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS), verdict__isnull=False)
+    rows = recent.order_by().values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
+    return [JudgeInstrument(**dict(zip(IDENTITY, row, strict=False))) for row in rows.order_by("-latest")]
 
 
 def for_grader(grader: JudgeInstrument) -> Calibration:
