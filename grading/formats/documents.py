@@ -104,13 +104,16 @@ def _values(stream: BinaryIO, paths: frozenset[str], max_size: int) -> Iterator[
 def _events(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """The parser's events, with U+FFFD for NUL, which no database can store. Raises JSONError and TooDeep."""
     depth = 0
-    for event, value in ijson.basic_parse(_ValidJson(stream), use_float=True):
-        depth += (event in OPENING) - (event in CLOSING)
-        if depth > MAX_DEPTH:
-            raise TooDeep(f"nested deeper than {MAX_DEPTH}")
-        if isinstance(value, str) and "\x00" in value:
-            value = value.replace("\x00", "\ufffd")  # noqa: PLW2901
-        yield event, value
+    try:
+        for event, value in ijson.basic_parse(_ValidJson(stream), use_float=True):
+            depth += (event in OPENING) - (event in CLOSING)
+            if depth > MAX_DEPTH:
+                raise TooDeep(f"nested deeper than {MAX_DEPTH}")
+            if isinstance(value, str) and "\x00" in value:
+                value = value.replace("\x00", "\ufffd")  # noqa: PLW2901
+            yield event, value
+    except UnicodeDecodeError as error:
+        raise ijson.JSONError("the escape of the second half of a surrogate pair alone") from error
 
 
 def read_beginning(head: bytes) -> Any:
