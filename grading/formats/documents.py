@@ -47,7 +47,7 @@ class _ValidJson:
 
 def read_document(
     stream: BinaryIO, tally: LineTally, paths: frozenset[str], *, max_size: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yields (a unique text, {"path", "value"}) for each value at one of the paths of a JSON document, in its order.
 
     A path has the keys from the document's root, and `item` for a list's items: `messages.item.id`. A value of more
@@ -63,7 +63,7 @@ def read_document(
                 tally.problems.note(f"{path} is longer than {max_size} characters and was skipped")
             else:
                 tally.lines += 1
-                yield str(number), {"path": path, "value": value}
+                yield b"%d" % number, {"path": path, "value": value}
     except ijson.IncompleteJSONError:
         tally.lines += 1
         tally.torn_tail = True

@@ -101,7 +101,7 @@ class Gptme(Parser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if form is Form.TEXT:
             return read_terminal_output(stream, tally, max_size=max_line)
         return super().read_records(stream, form, tally, max_line=max_line)

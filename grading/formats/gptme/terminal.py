@@ -41,7 +41,7 @@ def is_terminal_output(head: bytes) -> bool:
     return text.lstrip().startswith(BANNER) or ("Using logdir" in text and PAST_MESSAGES in text)
 
 
-def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yields (a unique text, message) for each message; the first record describes the session, and so does the last.
 
     What comes after `max_size` bytes is skipped and noted.
@@ -56,17 +56,17 @@ def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -
     session = _read_preamble(text[:MAX_PREAMBLE])
     origin = session.get("logdir") or preamble
     tally.lines += 1
-    yield "preamble", {"terminal": session}
+    yield b"preamble", {"terminal": session}
     output = ""
     for index in range(0, len(parts) - 1, 2):
         message, output = _read_message(parts[index], parts[index + 1], output)
         if message:
             tally.lines += 1
-            yield str(index), message | {"origin": f"{origin}/{index}"}
+            yield b"%d" % index, message | {"origin": f"{origin}/{index}"}
     if ends := END.findall(text[-MAX_PREAMBLE:]):
         time, cost = ends[-1]
         tally.lines += 1
-        yield "end", {"terminal": {"cost": usd_or_none(float(cost)), "timestamp": _time(session, time)}}
+        yield b"end", {"terminal": {"cost": usd_or_none(float(cost)), "timestamp": _time(session, time)}}
 
 
 def _read_preamble(preamble: str) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class InspectAi(Parser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if form is Form.ARCHIVE:
             yield from read_archive(stream, tally, HEADER_FIELDS, SAMPLE_FIELDS, max_size=max_line)
             return
