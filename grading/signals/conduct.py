@@ -29,12 +29,12 @@ MAX_REMEMBERED = 2_000
 MAX_COMPARED = 2_000
 START_RESULTS = 3
 NONCE = re.compile(
-    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"
-    r"|\b1[5-9]\d{8}(?:\d{3})?\b"
-    r"|\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|\btmp[._-]?\w{6,12}\b"
-    r"|\b\d{1,6}\.\d{1,6} ?(?:ms|s|sec|seconds)\b"
+    r"\b(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"
+    r"|1[5-9]\d{8}(?:\d{3})?\b"
+    r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+    r"|tmp[._-]?\w{6,12}\b"
+    r"|\d{1,6}\.\d{1,6} ?(?:ms|s|sec|seconds)\b)"
 )
 # What harnesses report if a command printed nothing.
 NO_OUTPUT = re.compile(r"(?:\A|\n)[ \t]{0,20}\(?(?:Bash completed with )?no output\)?\s{0,20}\Z", re.IGNORECASE)

@@ -23,7 +23,8 @@ INITIALIZED = re.compile(
 # A row of `git worktree list`.
 WORKTREE_ROW = re.compile(r"^(/\S{1,300}) {1,60}[0-9a-f]{7,40} (?:\[|\(detached)", re.MULTILINE)
 MAX_LISTED = 20_000
-CWD_RESET = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
+RESET = "Shell cwd was reset to "
+CWD_RESET = re.compile(rf"^{RESET}(.{{1,300}})$", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
 # Tools whose calls don't share a working directory.
@@ -93,7 +94,8 @@ class Places:
             for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
                 _add_capped(self.projects, match[1])
         self.lists_worktrees = False
-        if match := CWD_RESET.search(text[-1_000:]):
+        end = text[-1_000:]
+        if RESET in end and (match := CWD_RESET.search(end)):
             self.cwd = _join("", match[1].strip())
 
     def is_scratch(self, path: str) -> bool:
@@ -104,6 +106,8 @@ class Places:
 
     def is_throwaway(self, directory: str) -> bool:
         """Whether the directory, or one of the 49 above it, is a throwaway repository."""
+        if not self.throwaway:
+            return False
         for _ in range(50):
             if directory in self.throwaway:
                 return True

@@ -380,7 +380,9 @@ class VitalsCollector:
     def _on_work(self, *, sidechain: bool) -> None:
         """Count a message or call of the agent: by the settings in force, and as going on after API errors."""
         for name, value in self._settings.items():
-            counter = self._work_under.setdefault(name, Counter())
+            counter = self._work_under.get(name)
+            if counter is None:
+                counter = self._work_under[name] = Counter()
             if value in counter or len(counter) < MAX_NAMES:
                 counter[value] += 1
         if not sidechain:
