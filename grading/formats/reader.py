@@ -10,12 +10,13 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b, sha256
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar, Final
+
+from msgspec.structs import replace
 
 from grading.formats.documents import read_document
 from grading.formats.events import (
@@ -173,14 +174,18 @@ class Parser(Recogniser):
 
     def take_background(self) -> list[Background]:
         """What was noted since the last time. It comes after the events of its record, so it has the last number."""
+        if not self._background:
+            return []
         background, self._background = self._background, []
         return [replace(event, number=self._last_number) for event in background]
 
     def note_time(self, at: datetime | None) -> datetime | None:
         """Extend `started_at` to `ended_at` so that it includes a time; returns that time."""
         if at is not None:
-            self.started_at = at if self.started_at is None else min(self.started_at, at)
-            self.ended_at = at if self.ended_at is None else max(self.ended_at, at)
+            if self.started_at is None or at < self.started_at:
+                self.started_at = at
+            if self.ended_at is None or at > self.ended_at:
+                self.ended_at = at
         return at
 
     def count_response(self, model: str) -> None:

@@ -16,8 +16,8 @@ TEST_FILE = re.compile(
     r"\.\w{1,5}$|(?:^|/)conftest\.py$"
 )
 ASSERTION = re.compile(
-    r"\b(?:assert\w{0,40}[ (!.]|expect\w{0,20}\(|t\.(?:Error|Fatal)f?\(|(?:require|assert)\.\w{1,40}\(|EXPECT_\w{1,30}\()|"
-    r"\.should\b"
+    r"\b(?:assert\w{0,40}[ (!.]|expect\w{0,20}\(|t\.(?:Error|Fatal)f?\(|(?:require|assert)\.\w{1,40}\(|"
+    r"EXPECT_\w{1,30}\()|\.should\b"
 )
 SKIP = re.compile(
     r"@(?:pytest\.mark|unittest)\.(?:skip|xfail|expectedFailure)|"

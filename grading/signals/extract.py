@@ -143,8 +143,10 @@ class _Collector:
     def feed(self, event: Event) -> None:
         """Count one event. `extract` handles changes of the session."""
         if event.at is not None:
-            self.first_at = min(self.first_at or event.at, event.at)
-            self.last_at = max(self.last_at or event.at, event.at)
+            if self.first_at is None or event.at < self.first_at:
+                self.first_at = event.at
+            if self.last_at is None or event.at > self.last_at:
+                self.last_at = event.at
         self.vitals.feed(event)
         match event:
             case ToolCall():

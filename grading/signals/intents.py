@@ -34,6 +34,7 @@ COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
 VALUED_FLAG = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE_FLAG = re.compile(r"-[a-zA-Z]*m|--message")
 REUSE_FLAGS = frozenset({"-C", "-c", "--reuse-message", "--reedit-message"})
+CONTINUING = re.compile(r"stdin|output|poll|session|^wait", re.IGNORECASE)
 # Git, and programs that print nothing.
 HOOK_PROGRAMS = frozenset({"", "cd", "export", "git", "set", "true"})
 # These run a command for each line of their input.
@@ -186,7 +187,7 @@ def parse_commands(call: ToolCall) -> Commands:
 
 def is_continuation(call: ToolCall) -> bool:
     """Whether a call continues a shell started earlier (codex `write_stdin`, Claude Code `BashOutput`)."""
-    return re.search(r"stdin|output|poll|session|^wait", call.name, re.IGNORECASE) is not None and not call.path
+    return not call.path and CONTINUING.search(call.name) is not None
 
 
 def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iterator[Intent]:

@@ -133,7 +133,8 @@ TESTS_RED = re.compile(
     r"\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b| {1,4}[1-9]\d{0,6} fail$|"
     r"(?:#|ℹ) fail [1-9]|test result: FAILED|FAIL(?:ED)?(?:\s|:|$)|\s{0,12}--- FAIL|(?:FAILURES|ERRORS)!|"
     r"Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|Failed!|\s{0,6}[1-9]\d{0,6} tests? failed\b|"
-    r"\d{1,7} tests completed, [1-9]\d{0,6} failed|\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
+    r"\d{1,7} tests completed, [1-9]\d{0,6} failed|"
+    r"\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
     r"✗ [1-9]\d{0,6} failed\b|error: test failed\b)|"
     r"tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|"
     r"Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|BUILD FAIL(?:URE|ED)|"
@@ -141,9 +142,7 @@ TESTS_RED = re.compile(
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
-    r"^(?:"
-    + COUNTS
-    + r"[1-9]\d{0,6} passed\b|\s{0,10}[1-9]\d{0,6} passing\b|[1-9]\d{0,6} examples?, 0 failures|"
+    r"^(?:" + COUNTS + r"[1-9]\d{0,6} passed\b|\s{0,10}[1-9]\d{0,6} passing\b|[1-9]\d{0,6} examples?, 0 failures|"
     r"\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b| {1,4}[1-9]\d{0,6} pass$|"
     r"(?:#|ℹ) pass [1-9]|test result: ok|OK\b|ok {0,2}\t|PASS\b|Passed!|\s{0,6}[1-9]\d{0,6} tests? passed\b|"
     r"100% tests passed|ok ✓ [1-9]\d{0,6} passed\b)|"

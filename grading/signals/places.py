@@ -25,6 +25,7 @@ WORKTREE_ROW = re.compile(r"^(/\S{1,300}) {1,60}[0-9a-f]{7,40} (?:\[|\(detached)
 MAX_LISTED = 20_000
 RESET = "Shell cwd was reset to "
 CWD_RESET = re.compile(rf"^{RESET}(.{{1,300}})$", re.MULTILINE)
+DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
 # Tools whose calls don't share a working directory.
@@ -244,6 +245,6 @@ def _operands(arguments: list[str], valued: frozenset[str]) -> list[str]:
 
 def _join(directory: str, path: str) -> str:
     """The normalised path below a directory; an absolute path, or one that begins with a variable, stays as it is."""
-    is_absolute = path.startswith(("/", "~", "$", "%")) or re.match(r"[A-Za-z]:[\\/]", path) is not None
+    is_absolute = path.startswith(("/", "~", "$", "%")) or DRIVE.match(path) is not None
     joined = posixpath.normpath(path if is_absolute else posixpath.join(directory, path))
     return "" if joined == "." else joined[:MAX_PATH]

@@ -41,7 +41,9 @@ def is_terminal_output(head: bytes) -> bool:
     return text.lstrip().startswith(BANNER) or ("Using logdir" in text and PAST_MESSAGES in text)
 
 
-def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def read_terminal_output(
+    stream: BinaryIO, tally: LineTally, *, max_size: int
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yields (a unique text, message) for each message; the first record describes the session, and so does the last.
 
     What comes after `max_size` bytes is skipped and noted.

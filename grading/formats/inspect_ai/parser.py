@@ -4,8 +4,9 @@ The conversation is in a sample's `messages`, which have no times; its `events` 
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason

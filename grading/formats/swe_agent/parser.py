@@ -5,8 +5,9 @@ the steps. A demonstration has a `history` alone. No step has a time, a shell's 
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from grading.formats.events import Boundary, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.lines import LineTally, Problems, json_or_none
