@@ -287,6 +287,8 @@ def _strip_wrappers(command: ShellCommand) -> ShellCommand:
             index = _skip_options(argv, index + 1, WRAPPERS[program].split())
         else:
             break
+    if not index:
+        return command
     return replace(command, argv=argv[index:], assigned=tuple(assigned))
 
 
