@@ -9,7 +9,7 @@ gptme: a digest of role, time and content. Long identities are replaced by diges
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b, sha256
@@ -41,7 +41,6 @@ MAX_MODELS: Final = 100
 MAX_KINDS: Final = 40
 """Unknown kinds and tools that are told apart."""
 MAX_NAMED: Final = 5
-MAX_RECORD_IDS: Final = 200_000
 MAX_IDENTITY_LENGTH: Final = 64
 BATCH_SIZE, BATCH_BYTES = 100, 1024 * 1024
 """Events are yielded in batches of about this size, or of as many bytes of the log: that is faster than one by one."""
@@ -275,8 +274,7 @@ class Parser(Recogniser):
 class TranscriptReader:
     """The events of one transcript, in order, in constant memory.
 
-    Can be iterated once. `header`, `report` and `records` are complete after the iteration; `format` is available at
-    once.
+    Can be iterated once. `header` and `report` are complete after the iteration; `format` is available at once.
     """
 
     def __init__(
@@ -295,7 +293,6 @@ class TranscriptReader:
         self._parser = parser(self._tally.problems)
         self._objects = parser.read_records(stream, form, self._tally, max_line=max_line)
         self._recent_records = RecentKeys()
-        self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
         self._calls = 0
@@ -315,11 +312,6 @@ class TranscriptReader:
     @property
     def header(self) -> TranscriptHeader:
         return self._parser.header()
-
-    @property
-    def records(self) -> Collection[str]:
-        """The shared identities of the log's records, each once, in order; the first MAX_RECORD_IDS of them."""
-        return self._records.keys()
 
     @property
     def report(self) -> ParseReport:
@@ -381,8 +373,6 @@ class TranscriptReader:
                     recent.discard(key)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
-            if record_id and len(self._records) < MAX_RECORD_IDS:
-                self._records[record_id] = None
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
             batch += background
             size += len(source)
