@@ -13,11 +13,12 @@ record it, those count; if none does, it isn't a dead start.
 """
 
 import hashlib
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
+
+import msgspec
 
 from grading.formats.events import ToolCall
 from grading.signals.confirm import CallResult
@@ -205,7 +206,8 @@ def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
         return _without_nonces(_digest_if_long(key))
     arguments = {name: value for name, value in call.arguments.items() if name not in DESCRIPTIONS}
     try:
-        key = json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)
+        values = [call.name, call.command, call.path, arguments]
+        key = msgspec.json.encode(values, order="sorted", enc_hook=str).decode()
     except (RecursionError, TypeError, ValueError):
         return f"call {call.number}"
     return _without_nonces(_digest_if_long(key))
