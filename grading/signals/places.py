@@ -18,7 +18,8 @@ TEMPORARY = re.compile(
 )
 REMOTE = re.compile(r"^(?!file:)[a-z+]{2,10}://|^(?:[\w.-]{1,60}@)?[\w.-]{2,100}:|^[\w-]{1,60}/[\w.-]{1,100}$")
 INITIALIZED = re.compile(
-    r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE
+    r"^`?(?:Initialized empty|(?P<again>Reinitialized existing)) (?:shared )?Git repository in (?P<path>.{1,300})$",
+    re.MULTILINE,
 )
 # A row of `git worktree list`.
 WORKTREE_ROW = re.compile(r"^(/\S{1,300}) {1,60}[0-9a-f]{7,40} (?:\[|\(detached)", re.MULTILINE)
@@ -61,8 +62,8 @@ class Places:
     `cwd` is "" until a command line shows it. `variables` are shell variables that command lines assigned.
     `throwaway` and `bare` are directories of repositories that the session made. `projects` are the directory that its
     first call names, and those of other repositories that it works in: what lies below them is not scratch, even in a
-    temporary directory. `pending_init` is the directory of a `git init` outside temporary directories by its path; its
-    output may show that it is in one.
+    temporary directory. `pending_init` is the directory of a `git init`, whose output may show that it is in a
+    temporary directory, or that the repository existed before.
     """
 
     def __init__(self) -> None:
@@ -88,8 +89,11 @@ class Places:
 
     def track_result(self, text: str) -> None:
         """Update the directories from a call's output: of `git init`, or a reset of the working directory."""
-        if self.pending_init is not None and (match := INITIALIZED.search(text)) and TEMPORARY.search(match[1]):
-            _add_capped(self.throwaway, self.pending_init)
+        if self.pending_init is not None and (match := INITIALIZED.search(text)):
+            if match["again"]:  # somebody else had made it
+                self.throwaway.discard(self.pending_init)
+            elif TEMPORARY.search(match["path"]):
+                _add_capped(self.throwaway, self.pending_init)
         self.pending_init = None
         if self.lists_worktrees:
             for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
@@ -200,17 +204,17 @@ class _Walk:
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
-        """Note the repository that `git init` makes. In a temporary directory it is throwaway; elsewhere it is pending,
-        because the output may show that its path leads to a temporary directory.
+        """Note the repository that `git init` makes. In a temporary directory it is throwaway. It is pending, because
+        the output may show that its path leads to a temporary directory, or that it existed before.
         """
         operands = _operands(arguments, INIT_VALUED)
         repository = _join(directory, self.expand(operands[0])) if operands else directory
         if "--bare" in arguments:
             _add_capped(self.places.bare, repository)
+        if repository not in self.places.throwaway:
+            self.places.pending_init = repository
         if TEMPORARY.search(repository):
             _add_capped(self.places.throwaway, repository)
-        else:
-            self.places.pending_init = repository
 
     def track_clone(self, directory: str, arguments: list[str]) -> None:
         """Note a clone of a local repository if it is in a temporary directory or the session made its source: as a

@@ -95,7 +95,8 @@ def _read_message(speaker: str, part: str, output: str) -> tuple[dict[str, Any],
     text = CLOSING.split(text, maxsplit=1)[0].strip()
     if speaker == "Assistant":
         reply = _put_thoughts_first(text.removeprefix(WAITING).strip())
-        return ({"role": "assistant", "content": reply} if reply else {}), after
+        # Versions of 2024 don't wipe after a reply: the tool's own output is at the end of what follows its last call.
+        return ({"role": "assistant", "content": reply} if reply else {}), after or text.rpartition("```")[2]
     if BUDGET.match(text):
         return {}, output
     return {"role": speaker.lower(), "content": _restore_brackets(text, output)}, output
@@ -116,7 +117,7 @@ def _put_thoughts_first(reply: str) -> str:
 
 def _restore_brackets(text: str, output: str) -> str:
     """The text with git's lines as the tool's own output has them."""
-    for match in GIT_LINE.finditer(output):
+    for match in reversed(list(GIT_LINE.finditer(output))):
         subject = rf"^{re.escape(match['subject'])}$"
         if subject_line := re.search(subject, text, re.MULTILINE):
             text = text[: subject_line.start()] + match[0] + text[subject_line.end() :]
