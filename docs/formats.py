@@ -89,17 +89,14 @@ def table(harnesses: list[Harness], tier: FormatTier) -> str:
     if tier is FormatTier.RECOGNISED:
         rows = [f"| {harness.reader.title} | {code(harness.logs)} |" for harness in harnesses]
         return "\n".join(["| harness | its logs |", "|---|---|", *rows]) + "\n"
-    columns = ["harness", "name", "its logs", "sent by a hook", "real logs read"]
-    rows = []
+    is_full = tier is FormatTier.FULL
+    columns = ["harness", "name", "its logs", "sent by a hook", "real logs read", *["found in them"] * is_full]
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     for harness in harnesses:
         reader = harness.reader
         row = [reader.title, f"`{reader.format}`", code(harness.logs), harness.hook or "–", samples(harness, tier)]
-        rows.append(row)
-    if tier is FormatTier.FULL:
-        columns.append("found in them")
-        rows = [[*row, labelled(harness)] for row, harness in zip(rows, harnesses, strict=True)]
-    head, *lines = [f"| {' | '.join(row)} |" for row in [columns, *rows]]
-    return "\n".join([head, f"|{'---|' * len(columns)}", *lines]) + "\n"
+        lines.append(f"| {' | '.join([*row, labelled(harness)] if is_full else row)} |")
+    return "\n".join(lines) + "\n"
 
 
 def labelled(harness: Harness) -> str:
