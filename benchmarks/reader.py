@@ -11,7 +11,8 @@ with msgspec where it is installed, else with `json`; `ratio` is `mb_per_s` divi
 
 `peak_mb`: how much more memory a process takes at most while it reads a log of 100 MB, made of the same logs' records,
 than after it has read a short one. `sessions_per_s`: logs that `manage.py import_sessions` takes in a second on two
-processors, by the clock and without the command's start.
+processors, by the clock and without the command's start; `import_cpu_ms`: its processor time for one of them, which
+says more on a machine that does other things as well.
 
     python benchmarks/reader.py [--quick | --smoke]
 """
@@ -57,7 +58,7 @@ def main() -> None:
         readers = available_readers()
         speeds = measure_speeds(logs, readers, rounds)
         peak = measure_peak(logs, folder / "long.jsonl", megabytes * MEGABYTE)
-        sessions_per_s = measure_import(logs, folder, imports)
+        sessions_per_s, import_cpu_ms = measure_import(logs, folder, imports)
     print(f"{len(logs)} logs of {sum(path.stat().st_size for path in logs) / MEGABYTE:.1f} MB")
     print(scratch.table(["reader", "MB/s"], [[name, round(speed, 1)] for name, speed in speeds.items()]))
     ours, limit, peer = speeds["site"], speeds["limit"], speeds.get("peer")
@@ -72,6 +73,7 @@ def main() -> None:
                 "peer_ratio": peer and round(ours / peer, 3),
                 "peak_mb": round(peak, 1),
                 "sessions_per_s": round(sessions_per_s, 1),
+                "import_cpu_ms": round(import_cpu_ms, 1),
                 "yardstick_ms": round(scratch.yardstick_seconds() * 1000, 2),
             }
         )
@@ -162,8 +164,11 @@ def renamed(log: bytes, session: str, prefix: str) -> bytes:
 # Importing
 
 
-def measure_import(logs: Sequence[Path], folder: Path, count: int) -> float:
-    """Logs imported in a second by the clock, without the command's start; each is a session of its own."""
+def measure_import(logs: Sequence[Path], folder: Path, count: int) -> tuple[float, float]:
+    """(logs imported in a second by the clock, milliseconds of processor time for one), without the command's start.
+
+    Each log is a session of its own.
+    """
     log_folder = folder / "logs"
     log_folder.mkdir()
     for number, path in zip(range(count), cycle(logs)):
@@ -172,16 +177,16 @@ def measure_import(logs: Sequence[Path], folder: Path, count: int) -> float:
     env = start.environment(folder / "importing", REDIS_URL="redis://127.0.0.1:1/0", LOG_LEVEL="ERROR")
     subprocess.run([*start.MANAGE, "migrate", "--verbosity=0"], check=True, env=env)
     processors = ",".join(map(str, sorted(os.sched_getaffinity(0))[: start.PROCESSORS]))
-    import_seconds = []
+    times = []
     for path in (folder / "none", log_folder):
         path.mkdir(exist_ok=True)
-        started_at = time.monotonic()
+        cpu_before, started_at = start.children_cpu(), time.monotonic()
         command = ["taskset", "-c", processors, *start.MANAGE, "import_sessions", str(path)]
         done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-        import_seconds.append(time.monotonic() - started_at)
+        times.append((time.monotonic() - started_at, start.children_cpu() - cpu_before))
     print(done.stdout)
-    start_seconds, seconds = import_seconds
-    return count / (seconds - start_seconds)
+    (start_seconds, start_cpu), (seconds, cpu) = times
+    return count / (seconds - start_seconds), (cpu - start_cpu) / count * 1000
 
 
 if __name__ == "__main__":

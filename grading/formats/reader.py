@@ -358,7 +358,8 @@ class TranscriptReader:
         batch: list[Event] = []
         size = 0
         for source, record in self._objects:
-            key = parser.identity(record) or blake2b(source, digest_size=16).digest()
+            own_id = parser.identity(record)
+            key = shorten_identity(own_id) if own_id else blake2b(source, digest_size=16).digest()
             if recent.check_and_add(key):
                 self._duplicates += 1
                 self._recognised += 1
@@ -369,7 +370,7 @@ class TranscriptReader:
             background = parser.take_background()
             if events is None:
                 batch += background
-                if isinstance(key, bytes):
+                if not own_id:
                     recent.discard(key)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
