@@ -51,6 +51,7 @@ class RecordCollector:
         self._reader = reader
         self._has_common_digests = reader.has_common_digests
         self._resumed = False
+        self._last_record = ""
         self._restart()
 
     def events(self) -> Iterator[Event]:

@@ -104,7 +104,7 @@ class ClaudeCode(Parser):
         if kind != "attachment" and not isinstance(mapping(record.get("message")).get("content"), str | list):
             self.note_unknown(f"{kind} without content")
             return None
-        events: list[Event] = []
+        events = []
         if session is not None and session != self._session:
             if self._session is not None:
                 self.problems.note(
