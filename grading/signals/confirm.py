@@ -230,7 +230,7 @@ def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool)
         # A failing exit status outweighs a summary of passed tests. Without a summary, the tests failed only if nothing
         # before them could fail and the runner started.
         if passed is None and outputs.never_ran(text):
-            return None, outputs.REFUSED_RESOURCE.search(text) is not None
+            return None, outputs.shows_refusal(text)
         fails_silently = passed is None and intent.is_first and is_alone
         if passed or fails_silently:
             passed = False

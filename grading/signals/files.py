@@ -16,7 +16,13 @@ CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modifi
 APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
 ENVELOPE_FILE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
-WRITE_ERROR = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create|can't read")
+WRITE_ERRORS = (
+    "No such file or directory",
+    "Permission denied",
+    "Read-only file system",
+    "cannot create",
+    "can't read",
+)
 PATCHED_FILE = re.compile(
     r"^(?:patching file|Applied patch(?: to)?|Checking patch) '?(?P<path>[^'\n]{1,300}?)'?(?: cleanly)?\.*$",
     re.MULTILINE,
@@ -154,7 +160,7 @@ def find_changed_paths(commands: tuple[ShellCommand, ...], result: str) -> list[
 
 def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
     """The changes by redirections, `tee`, edits in place and patches; none if the output has a write error."""
-    if WRITE_ERROR.search(result):
+    if any(error in result for error in WRITE_ERRORS):
         return
     for path in _paths_edited_in_place(commands, result):
         yield FileChange(path=path, at=call.number, is_new=False)

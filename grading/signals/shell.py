@@ -90,6 +90,7 @@ class ShellCommand:
 
     `outputs` are the files its output is redirected to, as (path, appends); `document` is its here-document, if any.
     `assigned` are the variables assigned before it, as (name, value); `level` counts the subshells around it.
+    `program` is the program's name without its folder; "" for no command.
     """
 
     argv: tuple[str, ...]
@@ -98,11 +99,11 @@ class ShellCommand:
     document: str | None = None
     assigned: tuple[tuple[str, str], ...] = ()
     level: int = 0
+    program: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def program(self) -> str:
-        """The program's name without its folder; "" for no command."""
-        return self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
+    def __post_init__(self) -> None:
+        program = self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
+        object.__setattr__(self, "program", program)  # it is asked for some forty times
 
 
 @dataclass(slots=True)
@@ -286,6 +287,8 @@ def _strip_wrappers(command: ShellCommand) -> ShellCommand:
             index = _skip_options(argv, index + 1, WRAPPERS[program].split())
         else:
             break
+    if not index:
+        return command
     return replace(command, argv=argv[index:], assigned=tuple(assigned))
 
 
