@@ -85,22 +85,6 @@ class _OpenCall:
     directory: str = ""
 
 
-def _digest_call(call: ToolCall) -> str:
-    """A digest of a call's name, command, path and arguments; of the first three if the arguments nest too deeply."""
-    identity = [call.name, call.command, call.path]
-    try:
-        body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
-    except RecursionError:
-        body = json.dumps(identity)
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
-def _find_session(call: ToolCall) -> str:
-    """The id of the running shell or task that a call names in its arguments; "" if it names none."""
-    ids = [call.arguments.get(key) for key in SESSION_KEYS]
-    return next((str(value)[:MAX_SESSION] for value in ids if isinstance(value, int | str)), "")
-
-
 class _Collector:
     """The state of the pass. `counts` has the counts of `Signals`, by shorter names.
 
@@ -212,7 +196,12 @@ class _Collector:
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
-        digest = _digest_call(call)
+        identity = [call.name, call.command, call.path]
+        try:
+            body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
+        except RecursionError:
+            body = json.dumps(identity)
+        digest = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
         if digest in self.failed_digests:
             self.counts["retries"] += 1
             self.failed_digests.discard(digest)
@@ -263,7 +252,9 @@ class _Collector:
         self.counts["failed"] += result.ok is False
         if is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands):
             # The call only reads from, or writes to, a running command: the output is that command's.
-            self.work.confirm_open(replace(result, ok=None, session=_find_session(opened.call)))
+            ids = [opened.call.arguments.get(key) for key in SESSION_KEYS]
+            running = next((str(value)[:MAX_SESSION] for value in ids if isinstance(value, int | str)), "")
+            self.work.confirm_open(replace(result, ok=None, session=running))
         count_before = self.work.change_count
         if result.ok is False:
             self.counts["failed_edits"] += opened.call.kind in EDITING_KINDS

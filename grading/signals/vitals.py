@@ -28,7 +28,7 @@ from grading.signals.changes import FileChange
 from grading.signals.files import PATH_WORD
 from grading.signals.final_state import SuiteRun, TestState, is_code
 from grading.signals.shell import ShellCommand, word_set
-from grading.signals.suites import Suite, SuiteKind
+from grading.signals.suites import SuiteKind
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -433,16 +433,11 @@ def last_states(runs: Iterable[SuiteRun]) -> tuple[tuple[str, TestState], ...]:
     """The state of the last run of each suite, the suites that ran last if there are many."""
     states: dict[str, TestState] = {}
     for run in runs:
-        name = _suite_name(run.suite)
+        places = [] if run.suite.is_whole else [path.rsplit("/", 1)[-1] for path in run.suite.paths[:3]]
+        name = " ".join([run.suite.runner, *places, *(value for _option, value in run.suite.selectors[:3])])[:MAX_NAME]
         states.pop(name, None)
         states[name] = {True: TestState.GREEN, False: TestState.RED, None: TestState.UNKNOWN}[run.passed]
     return tuple(states.items())[-MAX_SUITES:]
-
-
-def _suite_name(suite: Suite) -> str:
-    """The runner, and what the run is limited to."""
-    places = [] if suite.is_whole else [path.rsplit("/", 1)[-1] for path in suite.paths[:3]]
-    return " ".join([suite.runner, *places, *(value for _option, value in suite.selectors[:3])])[:MAX_NAME]
 
 
 def _file_name(path: str) -> str:
