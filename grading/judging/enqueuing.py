@@ -45,8 +45,15 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     inputs_sha256 = inputs.inputs_sha256(hashes)
     verdict, unread = rewards.verdict_and_unread([grade for grade in session.grades.all() if not grade.parallel])
     if jobs:
-        _update(jobs[0], verdict, inputs_sha256, unread)
-        return jobs[0]
+        job = jobs[0]
+        # An open job follows evidence that came after it: a queued one goes first if the verdict hasn't read all of it,
+        # and a parked one is queued again if it was never tried with these inputs.
+        if unread:
+            queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
+            queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
+        if job.state == JobState.PARKED and not job.attempt_rows.filter(inputs_sha256=inputs_sha256).exists():
+            JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
+        return job
     if not _is_wanted(session, verdict, inputs_sha256, unread):
         return None
     rubric = Rubric.objects.active(session.work)
@@ -59,17 +66,6 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
         return None
     reason = Reason.AWAITING_JUDGE if grade is None else grade.reason
     return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
-
-
-def _update(job: JudgeJob, verdict: Grade | None, inputs_sha256: str, unread: str) -> None:
-    """Adapt an open job to evidence that came after it: a queued one goes first if the verdict hasn't read all of it
-    (`unread`), and a parked one is queued again if it was never tried with these inputs.
-    """
-    if unread:
-        queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
-        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
-    if job.state == JobState.PARKED and not job.attempt_rows.filter(inputs_sha256=inputs_sha256).exists():
-        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
 
 
 def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:

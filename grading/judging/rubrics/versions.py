@@ -92,11 +92,9 @@ def figures() -> dict[str, Figures]:
 def store_figures(now: dt.datetime) -> None:
     """Compute and store the figures for the pages, if grades or rubrics have changed."""
     inputs = repr((last_keys(Grade, Rubric), Erasure.objects.count()))
-    StoredReading.objects.renew(FIGURES, inputs, _figures_as_json, now)
-
-
-def _figures_as_json() -> dict[str, Any]:
-    return {rubric: asdict(each) for rubric, each in figures().items()}
+    StoredReading.objects.renew(
+        FIGURES, inputs, lambda: {rubric: asdict(each) for rubric, each in figures().items()}, now
+    )
 
 
 def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
