@@ -17,7 +17,7 @@ from bandit.selection import OPEN_FOR
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, Apart, apart
+from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, apart
 from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
@@ -203,33 +203,26 @@ def lone_agent(now: dt.datetime) -> Iterable[Finding]:
         lift = share - share_without
         if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
             days = (today - first).days
+            # A session counts on the day on which the site received it, or on an earlier one.
+            earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
+            graded = (
+                Session.objects.yours()
+                .filter(agent__name=outlier.agent, received_at__gt=earliest)
+                .annotate(arm=Coalesce("category__merged_into__name", "category__name"))
+                .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
+                .order_by("ended_at", "pk")
+                .only("ended_at", "received_at")
+            )
+            sessions = list(graded)
+            credited = credited_days(sessions)
             yield Finding(
                 about=f"{outlier.agent}: {outlier.arm}",
                 detail=f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to "
                 f"{outlier.mean:.2f} on average, {outlier.others} of other agents to {outlier.others_mean:.2f}. "
                 f"{outlier.arm} has {share:.0f} of the next 100 decisions; without this agent’s rewards it would have "
                 f"{share_without:.0f}.",
-                sessions=_sessions_of(outlier, first, now),
+                sessions=tuple(each.pk for each in sessions if credited[each.pk] > first),
             )
-
-
-def _sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
-    """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
-    of time. Three queries.
-    """
-    # A session counts on the day on which the site received it, or on an earlier one.
-    earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
-    rows = (
-        Session.objects.yours()
-        .filter(agent__name=outlier.agent, received_at__gt=earliest)
-        .annotate(arm=Coalesce("category__merged_into__name", "category__name"))
-        .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
-        .order_by("ended_at", "pk")
-        .only("ended_at", "received_at")
-    )
-    sessions = list(rows)
-    days = credited_days(sessions)
-    return tuple(each.pk for each in sessions if days[each.pk] > first)
 
 
 WINDOW = dt.timedelta(days=28)
@@ -256,24 +249,6 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
     """An agent that drops decisions it doesn't like, or whose sessions of an arm fail unseen, chooses instead of the
     bandit.
     """
-    by_agent = _drawn_decisions(now)
-    for (bandit, agent), own in sorted(by_agent.items()):
-        bet = picking(own)
-        if bet is None or bet.money < ONE_IN * len(by_agent):
-            continue
-        dropped = sum(not each.used for each in own)
-        fate = "led to a session" if bet.is_of_used else "were dropped"
-        yield Finding(
-            about=f"{agent}: {bandit}",
-            detail=f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the "
-            f"decisions came to nothing. Of the {bet.n} that {fate} {bet.count} were for {bet.arm}; its chances say "
-            f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
-            "decisions that suit it.",
-        )
-
-
-def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
-    """The latest drawn decisions of the window by bandit and agent, without those that are younger than OPEN_FOR."""
     # Younger ones are left out even if they have been used: otherwise arms with short sessions would seem to be liked.
     rows = Selection.objects.filter(
         DRAWN, bandit__kind=BanditKind.CHOICE, created__gt=now - WINDOW, created__lte=now - OPEN_FOR
@@ -287,7 +262,19 @@ def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecisi
     for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
         odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
         by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
-    return by_agent
+    for (bandit, agent), own in sorted(by_agent.items()):
+        bet = picking(own)
+        if bet is None or bet.money < ONE_IN * len(by_agent):
+            continue
+        dropped = sum(not each.used for each in own)
+        fate = "led to a session" if bet.is_of_used else "were dropped"
+        yield Finding(
+            about=f"{agent}: {bandit}",
+            detail=f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the "
+            f"decisions came to nothing. Of the {bet.n} that {fate} {bet.count} were for {bet.arm}; its chances say "
+            f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+            "decisions that suit it.",
+        )
 
 
 # Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.

@@ -203,12 +203,12 @@ def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
 
 
 def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The failed calls of each failing judge, by its role."""
-    return {**_failing_lately(now), **_failing_within_window(now)}
+    """The failed calls of each failing judge, by its role.
 
-
-def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge, the failures in the window whose sessions still have no verdict, if there are MIN_FAILURES."""
+    Either at least MIN_FAILURES in the window, of sessions that still have no verdict; or at least MIN_FAILED_OF_LAST
+    of its last answered calls; or its last call, if that timed out, its session still waits, and no call has been
+    answered since it began.
+    """
     rows = (
         JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
         .exclude(job__state=JobState.DONE)
@@ -216,14 +216,7 @@ def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
         .values("judge", "model", "reason")
         .annotate(n=Count("pk"), since=Min("finished_at"))
     )
-    by_judge = _by_judge(rows).items()
-    return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= MIN_FAILURES}
-
-
-def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge, the failures among its last answered calls, if there are MIN_FAILED_OF_LAST; otherwise its last call,
-    if that timed out, its session still waits, and no call has been answered since it began.
-    """
+    by_judge = _by_judge(rows)
     answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
     columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
     latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
@@ -237,7 +230,8 @@ def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
             failing[judge] = failed
         elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not is_answered:
             failing[judge] = [last]
-    return failing
+    many = {judge: failed for judge, failed in by_judge.items() if sum(row["n"] for row in failed) >= MIN_FAILURES}
+    return failing | many
 
 
 def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
@@ -628,7 +622,13 @@ CAUSES = {
 def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
     """A50. A judge whose scale has changed grades every session differently, which no single session shows."""
     for which in Canary:
-        runs = _runs_since_acknowledged(which)
+        # From the day of the last acknowledged change on.
+        rows = CanaryRun.objects.filter(canary=which).order_by("day")
+        alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
+        acknowledged = alarms.order_by("-pk").first()
+        if acknowledged is not None:
+            rows = rows.filter(day__gte=timezone.localdate(acknowledged.opened_at))
+        runs = list(rows)
         if not runs:
             continue
         changes: list[str] = []
@@ -646,18 +646,12 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
             before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
             changes.append(f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}")
         if changes:
-            detail = f"The known {which} session: {'; '.join(changes)}. {_what_changed(first, last)}"
+            differing = [each for column, each in CAUSES.items() if getattr(first, column) != getattr(last, column)]
+            cause = "Nothing on this site has changed since; the provider may have changed the model."
+            if differing:
+                cause = f"Changed since {first.day:%-d %b}: {', '.join(differing)}."
+            detail = f"The known {which} session: {'; '.join(changes)}. {cause}"
             yield Finding(about=which, detail=detail, sessions=sessions)
-
-
-def _runs_since_acknowledged(which: Canary) -> Sequence[CanaryRun]:
-    """The runs in order, from the day of the last acknowledged change on; all if there is none."""
-    runs = CanaryRun.objects.filter(canary=which).order_by("day")
-    alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
-    acknowledged = alarms.order_by("-pk").first()
-    if acknowledged is not None:
-        runs = runs.filter(day__gte=timezone.localdate(acknowledged.opened_at))
-    return list(runs)
 
 
 def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
@@ -668,11 +662,3 @@ def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int,
         return ()
     graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last.finished_at)
     return tuple(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
-
-
-def _what_changed(first: CanaryRun, last: CanaryRun) -> str:
-    """What differs between two runs, as a sentence."""
-    changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
-    if not changed:
-        return "Nothing on this site has changed since; the provider may have changed the model."
-    return f"Changed since {first.day:%-d %b}: {', '.join(changed)}."

@@ -291,7 +291,17 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
         yield Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
     means = blocks([row.verdict for row in rows])
     limit = threshold(SERIES * pairs.a_year(len(means), now))
-    change = _recent(rows, [_in_sessions(each) for each in changes(means, limit)], now)
+    in_sessions = [  # counted in sessions instead of blocks
+        replace(
+            each,
+            since=each.since * BLOCK,
+            at=each.at * BLOCK + BLOCK - 1,
+            n_before=each.n_before * BLOCK,
+            n_after=each.n_after * BLOCK,
+        )
+        for each in changes(means, limit)
+    ]
+    change = _recent(rows, in_sessions, now)
     if change is not None:
         why = split(_parts(rows[: change.since]), _parts(rows[change.since :]))
         if not (cells and why.cause is Cause.LEVELS):
@@ -302,17 +312,6 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
 
 def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:
     return tuple(row.key for row in rows[change.since :])
-
-
-def _in_sessions(change: ChangePoint) -> ChangePoint:
-    """A change in a series of blocks, counted in sessions."""
-    return replace(
-        change,
-        since=change.since * BLOCK,
-        at=change.at * BLOCK + BLOCK - 1,
-        n_before=change.n_before * BLOCK,
-        n_after=change.n_after * BLOCK,
-    )
 
 
 def _recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
