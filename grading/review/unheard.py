@@ -38,7 +38,19 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     a grade meanwhile are taken off the queue.
     """
     now = now or timezone.now()
-    _clear_heard()
+    # Clear the flags of sessions that no longer abstain.
+    open_flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
+    names = [flag.session.observation for flag in open_flags]
+    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
+    still = set(silent.values_list("observation", flat=True))
+    for flag in open_flags:
+        if flag.session.observation not in still:
+            with transaction.atomic():
+                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
+                cleared = Flag.objects.open().filter(pk=flag.pk)
+                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
+                    rewards.settle(locked)
+                    sync_item(locked)
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
@@ -77,19 +89,3 @@ def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:
         f"Only what could be seen: {ungraded} sessions of {arm} in the last {WINDOW_DAYS} days left nothing to grade "
         f"by, and nobody has graded any of them. This is one of {drawn} drawn at random to stand for them."
     )
-
-
-def _clear_heard() -> None:
-    """Clear the flags of sessions that no longer abstain."""
-    flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
-    names = [flag.session.observation for flag in flags]
-    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
-    still = set(silent.values_list("observation", flat=True))
-    for flag in flags:
-        if flag.session.observation not in still:
-            with transaction.atomic():
-                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
-                cleared = Flag.objects.open().filter(pk=flag.pk)
-                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
-                    rewards.settle(locked)
-                    sync_item(locked)
