@@ -95,7 +95,7 @@ WORD_BEFORE_KEY = re.compile(
 )
 SETTING_NAMES = r"token|(?<![^\W_])pwd|(?<=_)pass\b"
 WEAK_NAMES = r"\bauth|(?<!think-)\bsig|signature|(?<=_)key"
-# Names that are also the ends of other words: see `_begins_word`.
+# Names that are also the ends of other words: see `find_named_values`.
 SHORT_NAMES = r"(?:pass|pw|clave)\d?(?![^\W\d_])"
 ASSIGNED = re.compile(
     rf"(?P<name>{STRONG_NAMES}|(?P<token>{SETTING_NAMES})|(?P<weak>{WEAK_NAMES})|(?P<short>{SHORT_NAMES}))"
@@ -209,9 +209,15 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
             continue
         if text.startswith(MARK_START, after_sign):
             continue
-        # A short name, such as the `pass` of smtp_pass, must be a whole word, perhaps in the plural.
-        if match["short"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
-            continue
+        if match["short"]:
+            # It must be a whole word, perhaps in the plural, in a sentence or within a name: as in smtp_pass and
+            # smtpPass, not in bypass.
+            start = match.start()
+            letter_before = text[max(start - 1, 0) : start]
+            is_escape = start > 1 and text[start - 2] == "\\" and letter_before in "nrt"
+            is_capital = letter_before.islower() and text[start].isupper()
+            if match["rest"] not in {"", "s"} or not (is_escape or is_capital or not letter_before.isalnum()):
+                continue
         before = lowered[max(match.start() - 160, 0) : match.start()]
         quote = OPENING.match(text, after_sign)
         start, end, is_quoted, is_explicit = _locate_value(text, match, quote, before)
@@ -266,13 +272,6 @@ def _locate_value(
     bare_value = BARE.match(text, start)
     end = start if bare_value is None else bare_value.end()
     return start, end, False, False
-
-
-def _begins_word(text: str, start: int) -> bool:
-    """Whether a word begins at `start`, in a sentence or within a name: in smtp_pass and smtpPass, not in bypass."""
-    before = text[max(start - 1, 0) : start]
-    is_escape = start > 1 and text[start - 2] == "\\" and before in "nrt"
-    return is_escape or not before.isalnum() or (before.islower() and text[start].isupper())
 
 
 def _closing_quote(text: str, quote: str, at: int) -> int:
