@@ -113,22 +113,18 @@ def sentence(decision: Decision) -> str:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
         return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
     if decision.decider is Source.HUMAN:
-        return _human_sentence(decision)
+        if decision.value is None:
+            return "No reward, final. A person excluded this session."
+        text = f"Reward {number(decision.value)}, final. A person graded it."
+        if decision.production is None:
+            return text
+        return f"{text} It overrides the {decision.production_by}'s {number(decision.production)}."
     if decision.decider is Source.FLOOR:
         return f"{_floor_sentence(decision)}{_veto_sentence(decision)}{_what_may_change(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
     text = f"Reward {number(decision.value)}, {finality}. {_decider_sentence(decision, decision.decider)}"
     limits = f"{_stale_sentence(decision)}{_veto_sentence(decision)}{_claim_sentence(decision)}"
     return f"{text}{limits}{_what_may_change(decision)}"
-
-
-def _human_sentence(decision: Decision) -> str:
-    if decision.value is None:
-        return "No reward, final. A person excluded this session."
-    text = f"Reward {number(decision.value)}, final. A person graded it."
-    if decision.production is None:
-        return text
-    return f"{text} It overrides the {decision.production_by}'s {number(decision.production)}."
 
 
 def _floor_sentence(decision: Decision) -> str:

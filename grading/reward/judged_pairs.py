@@ -6,7 +6,7 @@ are: a calibration acts where the bandit reads its rewards.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
@@ -107,19 +107,13 @@ def read_judgements(now: dt.datetime) -> Judgements:
         judged = [each for each in judged if each.model == target.model and each.rubric in target.rubrics]
     pairs = {}
     for bandit in Bandit.objects.that_learn():
-        arms = _live_arms(bandit, [each.session for each in judged])
-        pairs[bandit.name] = [replace(each.pair, arm=arm) for each in judged for arm in arms[each.session]]
+        session_of_observation = {observation_of(each.session): each.session for each in judged}
+        arms: dict[int, list[str]] = {each.session: [] for each in judged}  # that have the reward of each session
+        entries = ledger.live_entries(bandit.name, session_of_observation)
+        for observation, arm in entries.values_list("observation", "arm__name"):
+            arms[session_of_observation[observation]].append(arm)
+        pairs[bandit.name] = [replace(each.pair, arm=arm) for each in judged for arm in sorted(arms[each.session])]
     return Judgements(target=target, pairs=pairs)
-
-
-def _live_arms(bandit: Bandit, sessions: Iterable[int]) -> dict[int, list[str]]:
-    """The names of the arms that have the reward of each session, in order. One query."""
-    session_of_observation = {observation_of(session): session for session in sessions}
-    arms: dict[int, list[str]] = {session: [] for session in session_of_observation.values()}
-    entries = ledger.live_entries(bandit.name, session_of_observation)
-    for observation, arm in entries.values_list("observation", "arm__name"):
-        arms[session_of_observation[observation]].append(arm)
-    return {session: sorted(names) for session, names in arms.items()}
 
 
 def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:

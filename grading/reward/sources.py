@@ -472,21 +472,16 @@ def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answe
     left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
     # The log's witness vouches for artifacts that the log confirms; for others, only the patch's does.
     witness = material.witness
-    if material.patch is not None and not _is_confirmed_by_log(matched.items, inputs.own_signals):
-        witness = Witness(material.patch.witness).alone
+    if material.patch is not None:
+        own_changes = () if inputs.own_signals is None else inputs.own_signals.files
+        changed_paths = {change.path for change in own_changes}
+        counting = [item for item in matched.items if item.origin == Origin.PATCH and not item.left_out]
+        if not all(
+            any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths) for item in counting
+        ):
+            witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
     return _with_witness(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
-
-
-def _is_confirmed_by_log(matches: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
-    """Whether the session's own log shows a change of each file in its patch that counts."""
-    changed_paths = {change.path for change in signals.files} if signals is not None else set()
-    for item in matches:
-        if item.origin != Origin.PATCH or item.left_out:
-            continue
-        if not any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths):
-            return False
-    return True
 
 
 def artifact_rules() -> ArtifactRules:
