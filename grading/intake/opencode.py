@@ -96,16 +96,14 @@ def _export_database(path: Path, target: Path) -> Iterator[Path]:
             copy.row_factory = sqlite3.Row
             for row in copy.execute("select * from session order by id").fetchall():
                 export = target / f"{_safe_name(str(row['id']))}.json"
-                _write(export, _session_info(row), _database_messages(copy, str(row["id"])))
+                columns = row.keys()
+                info = {name: row[column] for name, column in SESSION_COLUMNS.items() if column in columns}
+                times = [name for name in ("created", "updated") if f"time_{name}" in columns]
+                info["time"] = {name: row[f"time_{name}"] for name in times}
+                _write(export, info, _database_messages(copy, str(row["id"])))
                 yield export
     except sqlite3.Error as error:
         logger.warning("%s could not be read: %s", path, error)
-
-
-def _session_info(row: sqlite3.Row) -> dict[str, Any]:
-    columns = row.keys()
-    info = {name: row[column] for name, column in SESSION_COLUMNS.items() if column in columns}
-    return info | {"time": {name: row[f"time_{name}"] for name in ("created", "updated") if f"time_{name}" in columns}}
 
 
 def _database_messages(copy: sqlite3.Connection, session: str) -> Iterator[dict[str, Any]]:

@@ -136,7 +136,10 @@ def _work(change: CategoryChange, limit: int) -> int:
                 category_words = list(locked.words.not_undone().order_by("pk")[:size])
                 processed = len(category_words)
                 for word in category_words:
-                    flagged |= _undo_word(word)
+                    session = Session.objects.for_grading().get(pk=word.session_id)
+                    CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
+                    has_changed = provenance.update_category(session, provenance.load_words(session))
+                    flagged |= has_changed and _save_and_settle(session)
         done += processed
         change.todo = locked.todo
         if not processed:
@@ -159,14 +162,6 @@ def _set_category(change: CategoryChange, pk: int, arm: int, rule: int | None, w
     by = change.by if origin is CategoryOrigin.PERSON else None
     rule_row = None if rule is None else CategoryRule.objects.filter(pk=rule).first()
     has_changed = provenance.add_word(session, origin, category.current, why=why, by=by, rule=rule_row, change=change)
-    return has_changed and _save_and_settle(session)
-
-
-def _undo_word(word: CategoryWord) -> bool:
-    """Undo one statement of a change. Returns whether a flag of the session went up or down."""
-    session = Session.objects.for_grading().get(pk=word.session_id)
-    CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
-    has_changed = provenance.update_category(session, provenance.load_words(session))
     return has_changed and _save_and_settle(session)
 
 
