@@ -80,8 +80,22 @@ class EvidenceTable:
         out and fallbacks are read like any other grade. Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
-        caps, arm_changes = _caps_and_changes(rows, names, policy, today)
-        rows = _rows_in_reach(rows, policy.days_read, today)
+        rows = rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - policy.days_read))
+        # Rows of today without an agent make no difference to the caps and the changes.
+        caps = agent_caps(rows, policy.agent_cap, today, alone=policy.agent_cap_alone)
+        arm_changes = None
+        if policy.follows_change:
+            arm_changes = detect_changes(
+                rows,
+                names,
+                today,
+                offsets=policy.offsets,
+                contexts=policy.baseline,
+                standings=policy.standings,
+                decisions=policy.decisions,
+                caps=caps,
+                varies_by_day=policy.varies_by_day,
+            )
         if arm_changes is not None and arm_changes.breaks:
             since = {arm: each.day.toordinal() for arm, each in arm_changes.breaks.items()}
             rows = rows.select(rows.day >= rows.map_kinds(lambda kind: since.get(kind.arm, 0)))
@@ -288,31 +302,6 @@ class EvidenceTable:
         return scaled
 
 
-def _caps_and_changes(
-    rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date
-) -> tuple[AgentCaps, ArmChanges | None]:
-    """The agents' caps, and the arms' changes or None if the policy doesn't follow change.
-
-    Rows of today without an agent make no difference to either.
-    """
-    rows = _rows_in_reach(rows, policy.days_read, today)
-    caps = agent_caps(rows, policy.agent_cap, today, alone=policy.agent_cap_alone)
-    if not policy.follows_change:
-        return caps, None
-    arm_changes = detect_changes(
-        rows,
-        names,
-        today,
-        offsets=policy.offsets,
-        contexts=policy.baseline,
-        standings=policy.standings,
-        decisions=policy.decisions,
-        caps=caps,
-        varies_by_day=policy.varies_by_day,
-    )
-    return caps, arm_changes
-
-
 def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> Floats:
     """Cumulative −log of the fraction of each arm's evidence that survives drift, shape (m + 1, arms).
 
@@ -330,11 +319,6 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
         loss[number + 1] = loss[number] + np.log(growth)
         total *= decay_to_next / growth
     return loss
-
-
-def _rows_in_reach(rows: RewardRows, days_read: int, today: date) -> RewardRows:
-    """The rows of today and of the last `days_read` days before."""
-    return rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
 
 
 def recent_verdicts(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Ints:
