@@ -246,26 +246,18 @@ def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tup
             is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
             if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
                 rows.append(line)
-        for line in _rows_beyond_edits(rows[:MAX_ROWS], change.removed[:MAX_ROWS]):
+        # Each added row is taken for an edit of the removed row that is most similar to it, by the share of common
+        # words, if they are similar enough. A removed row has one edit only.
+        unmatched = [_distinct_words(line) for line in change.removed[:MAX_ROWS]]
+        for line in rows[:MAX_ROWS]:
+            own = _distinct_words(line)
+            similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
+            highest = max(similarities, default=0.0)
+            if highest >= MIN_ROW_SIMILARITY:
+                unmatched.pop(similarities.index(highest))
+                continue
             is_repeated = substance.read_row(line).text_hash in removed_hashes
             yield line.strip(), REPEATED_ROW if is_repeated else ""
-
-
-def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str]:
-    """The added rows that aren't a removed row in other words.
-
-    Each added row is taken for an edit of the removed row that is most similar to it, by the share of common words, if
-    they are similar enough. A removed row has one edit only.
-    """
-    unmatched = [_distinct_words(line) for line in removed]
-    for line in added:
-        own = _distinct_words(line)
-        similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
-        highest = max(similarities, default=0.0)
-        if highest >= MIN_ROW_SIMILARITY:
-            unmatched.pop(similarities.index(highest))
-        else:
-            yield line
 
 
 def _distinct_words(line: str) -> frozenset[str]:

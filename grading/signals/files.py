@@ -92,24 +92,17 @@ def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[
             old.append(_first_text(row, (old_key,)) or "")
             new.append(_first_text(row, (new_key,)) or "")
         for value in row.values():
-            for before, after in _patch_blocks(value):
-                old.append(before)
-                new.append(after)
+            blocks = value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:] if isinstance(value, str) else []
+            for block in blocks:
+                before, _, rest = block.partition("=======\n")
+                after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
+                if end_marker:  # the block is complete
+                    old.append(before)
+                    new.append(after)
     if not any(old) and not any(new):
         inserted = _first_text(arguments, (*CONTENT_KEYS, "insert_text")) or ""
         return capped(inserted.splitlines()), ()
     return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
-
-
-def _patch_blocks(value: object) -> Iterator[tuple[str, str]]:
-    """The (original, updated) texts of the complete patch blocks in an argument, as gptme writes them."""
-    if not isinstance(value, str):
-        return
-    for block in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:]:
-        before, _, rest = block.partition("=======\n")
-        after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
-        if end_marker:
-            yield before, after
 
 
 def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
