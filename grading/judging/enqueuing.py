@@ -59,27 +59,20 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     rubric = Rubric.objects.active(session.work)
     grade = status_grade(session, has_evidence=bool(hashes), has_rubric=rubric is not None)
     if verdict is None:
-        grade = _needs_a_person(session, grade, is_new=is_new) or grade
+        # Sessions of a sample, of history, and of before there was a judge are judged only if a person asks for it.
+        is_skipped = grade is not None and grade.status is Status.SKIPPED
+        declined = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
+        lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
+        if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
+            grade = _skipped(Reason.DECLINED, declined)
+        elif not is_skipped and not is_new and came_without_judge(session):
+            grade = _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
     if grade is not None:
         record(session, grade)
     if rubric is None or (grade is not None and grade.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if grade is None else grade.reason
     return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
-
-
-def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:
-    """The grade of a session without a verdict that is judged only if a person asks for it: of a sample, of history,
-    and of one from before there was a judge. None for others, and if `grade` names another reason to make no job.
-    """
-    is_skipped = grade is not None and grade.status is Status.SKIPPED
-    declined = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
-    lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
-    if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
-        return _skipped(Reason.DECLINED, declined)
-    if not is_skipped and not is_new and came_without_judge(session):
-        return _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
-    return None
 
 
 def came_without_judge(session: Session) -> bool:
