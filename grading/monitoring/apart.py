@@ -110,8 +110,8 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
     # count too, so that a few equal rewards don't make it 0.
     squares, freedom = USUAL * USUAL_VARIANCE, USUAL
     for rows_by_agent in cells.values():
-        for own in rows_by_agent.values():
-            n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in own), strict=True))
+        for cell in rows_by_agent.values():
+            n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in cell), strict=True))
             squares += (n * q - s * s) / n / MICRO**2  # the squared deviations from the cell's mean
             freedom += n - 1
     variance = squares / freedom

@@ -49,10 +49,36 @@ RAREST = 1_000_000_000
 )
 def silent_failure(now: dt.datetime) -> Iterable[Finding]:
     """A14. If failures leave no trace and successes do, an arm looks better than it is."""
-    rows = list(_observed_sessions(now))
-    ended_at = {session.key: moment for session, moment in rows}
+    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
+    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
+    rows = (
+        Session.objects.yours()
+        .filter(ended_at__gte=since, ended_at__lte=now)
+        .exclude(category=None)
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+            is_paused=Coalesce("category__merged_into__paused", "category__paused"),
+            waits=Exists(waiting),
+        )
+        .filter(waits=False, is_paused=False, settlement__isnull=False)
+        .order_by("ended_at", "pk")
+    )
+    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
+    sessions: list[ObservedSession] = []
+    ends: dict[int, dt.datetime] = {}
+    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
+        if source == Source.FLOOR:
+            ending = SessionEnding.UNSCORED
+        elif value is not None:
+            ending = SessionEnding.GRADED
+        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
+            ending = SessionEnding.INFRASTRUCTURE
+        else:  # a person excluded it, or the agent refused: it is known what happened
+            continue
+        sessions.append(ObservedSession(key=key, arm=arm, ending=ending))
+        ends[key] = ended_at
     open_alarms = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
-    return find_silence([session for session, _ended_at in rows], ended_at, open_alarms)
+    return find_silence(sessions, ends, open_alarms)
 
 
 def find_silence(
@@ -74,37 +100,6 @@ def find_silence(
         )
         keys[excess.arm].update((each.key, None) for each in excess.died)
     return [Finding(about=arm, detail=" ".join(parts), sessions=tuple(keys[arm])) for arm, parts in texts.items()]
-
-
-def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.datetime]]:
-    """The window's settled sessions of arms in use, with their ends, in order of time. Sessions that a person excluded
-    are left out.
-    """
-    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
-    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
-    rows = (
-        Session.objects.yours()
-        .filter(ended_at__gte=since, ended_at__lte=now)
-        .exclude(category=None)
-        .annotate(
-            arm=Coalesce("category__merged_into__name", "category__name"),
-            is_paused=Coalesce("category__merged_into__paused", "category__paused"),
-            waits=Exists(waiting),
-        )
-        .filter(waits=False, is_paused=False, settlement__isnull=False)
-        .order_by("ended_at", "pk")
-    )
-    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
-    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
-        if source == Source.FLOOR:
-            ending = SessionEnding.UNSCORED
-        elif value is not None:
-            ending = SessionEnding.GRADED
-        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
-            ending = SessionEnding.INFRASTRUCTURE
-        else:  # a person excluded it, or the agent refused: it is known what happened
-            continue
-        yield ObservedSession(key=key, arm=arm, ending=ending), ended_at
 
 
 def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str:
@@ -204,7 +199,7 @@ def lone_agent(now: dt.datetime) -> Iterable[Finding]:
         if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
             days = (today - first).days
             # A session counts on the day on which the site received it, or on an earlier one.
-            earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
+            earliest = now - (today - first) - dt.timedelta(days=1)
             graded = (
                 Session.objects.yours()
                 .filter(agent__name=outlier.agent, received_at__gt=earliest)

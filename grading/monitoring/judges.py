@@ -158,12 +158,31 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
     for quota in out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
             reason = Reason(quota.reason)
-            state = f"{quota.model} is {quota.state_label}{_until(quota)}, since {stamp(quota.changed_at)}."
+            if quota.state == QuotaState.PAUSED:
+                until = " until somebody resumes it"
+            elif quota.until is None:
+                until = " until it is fixed"
+            else:
+                word = ", asked again" if quota.state == QuotaState.MISCONFIGURED else " until"
+                until = f"{word} {stamp(quota.until)}"
+            state = f"{quota.model} is {quota.state_label}{until}, since {stamp(quota.changed_at)}."
             why = f"{reason.words}." if reason.words else ""
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
             parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
             yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
-        yield from _find_not_called(quota, now)
+        # Out for days without a call: is it the quota of the key that is paid for?
+        last_days = now - NOT_CALLED_FOR
+        if quota.state == QuotaState.PAUSED or quota.changed_at > last_days:
+            continue
+        called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=last_days)
+        if not called.exists() and (waiting := JudgeJob.objects.open().filter(yours()).count()):
+            jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+            yield Finding(
+                about=about_quota(quota) + NOT_CALLED,
+                detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been "
+                f"called for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the "
+                "provider that this is the key, and the limit, you are paying for, then probe now on the quota page.",
+            )
     for judge, failed in sorted(_failing_calls(now).items()):
         models = {row["model"] for row in failed}
         if models & {quota.model for quota in out}:
@@ -176,30 +195,6 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
         todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
         detail = f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
         yield Finding(about=about_judge(judge), detail=detail)
-
-
-def _until(quota: Quota) -> str:
-    if quota.state == QuotaState.PAUSED:
-        return " until somebody resumes it"
-    if quota.until is None:
-        return " until it is fixed"
-    return f"{', asked again' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
-
-
-def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
-    """A finding if a quota has been out for days without a call: is it the quota of the key that is paid for?"""
-    since = now - NOT_CALLED_FOR
-    called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
-    if quota.state == QuotaState.PAUSED or quota.changed_at > since or called.exists():
-        return
-    if waiting := JudgeJob.objects.open().filter(yours()).count():
-        jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
-        yield Finding(
-            about=about_quota(quota) + NOT_CALLED,
-            detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called "
-            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that "
-            "this is the key, and the limit, you are paying for, then probe now on the quota page.",
-        )
 
 
 def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
@@ -640,7 +635,13 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
             if abs(verdict - usual) > MAX_CHANGE:
                 changes.append(f"the judge gave {number(verdict)} on {day:%-d %b}, usually {number(usual)}")
                 usual_days = [day for day, earlier in judged if abs(earlier - usual) <= MAX_CHANGE]
-                sessions = _sessions_graded_since(which, usual_days)
+                # The sessions that the judge has graded since it last judged the canary as usual.
+                calls = JudgeKeyTest.objects.filter(canary__canary=which, finished_at__isnull=False)
+                last_usual = calls.filter(canary__day__in=usual_days).order_by("canary__day").last()
+                if last_usual is not None:
+                    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
+                    in_order = graded.order_by("session__ended_at").values_list("session", flat=True)
+                    sessions = tuple(in_order.distinct())
         first, last = runs[0], runs[-1]
         if first.trajectory != last.trajectory:
             before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
@@ -652,13 +653,3 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
                 cause = f"Changed since {first.day:%-d %b}: {', '.join(differing)}."
             detail = f"The known {which} session: {'; '.join(changes)}. {cause}"
             yield Finding(about=which, detail=detail, sessions=sessions)
-
-
-def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
-    """The sessions that the judge has graded since it judged the canary on the last of these days."""
-    calls = JudgeKeyTest.objects.filter(canary__canary=which, canary__day__in=days, finished_at__isnull=False)
-    last = calls.order_by("canary__day").last()
-    if last is None:
-        return ()
-    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last.finished_at)
-    return tuple(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
