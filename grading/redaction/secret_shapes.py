@@ -263,11 +263,18 @@ def _locate_value(
         if end > start:
             is_json_field = bool(match["name_quote"].strip("`\\")) and match["sign"] in ":="
             return start, end, True, "`" not in quote[0] and (is_setting or is_json_field)
-    if is_setting and _is_setting(text, match):
+    # A shell's NAME=value, or YAML's name: value.
+    sign, space = match["sign"], match["space"]
+    is_shell = sign == "=" and not space and text[match.start() : match.end("rest")].isupper()
+    is_yaml = "\n" not in space and (sign == "：" or (sign == ":" and space != ""))
+    if is_setting and (is_shell or is_yaml):
         without_spaces = TO_THE_END.match(text, start)
         end = start if without_spaces is None else without_spaces.end()
         is_call = text[start : start + 1] == "(" or CALL.search(text, start, end) is not None
-        if not is_call and _ends_line(text, match, end):
+        # Nothing but a comment follows the value on its line, unlike in code.
+        is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
+        ends_line = is_line_end and text[end - 1] not in ",;({["
+        if not is_call and (sign == "=" or ends_line):
             return start, end, False, True
     bare_value = BARE.match(text, start)
     end = start if bare_value is None else bare_value.end()
@@ -287,24 +294,6 @@ def _closing_quote(text: str, quote: str, at: int) -> int:
     while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":
         end = text.find(quote, end + 1, limit)
     return end
-
-
-def _is_setting(text: str, match: re.Match[str]) -> bool:
-    """Whether an assignment is written like a shell's NAME=value or YAML's name: value."""
-    sign, space = match["sign"], match["space"]
-    if sign == "=":
-        return not space and text[match.start() : match.end("rest")].isupper()
-    if "\n" in space:
-        return False
-    return sign == "：" or (sign == ":" and space != "")
-
-
-def _ends_line(text: str, match: re.Match[str], end: int) -> bool:
-    """Whether nothing but a comment follows the value on its line, unlike in code. True for every NAME=value."""
-    if match["sign"] == "=":
-        return True
-    is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
-    return is_line_end and text[end - 1] not in ",;({["
 
 
 def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:
