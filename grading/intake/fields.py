@@ -89,8 +89,13 @@ def would_change(session: Session, metadata: SubmittedSession, proposal: Propose
         case ProposedField.LESSONS:
             return lessons.would_change(session, metadata)
         case _:
-            fields = [field for field in FIELDS if field.proposal == proposal]
-            return any(_fills_blank(session, metadata, field) for field in fields)
+            for field in (each for each in FIELDS if each.proposal == proposal):
+                value, current = getattr(metadata, field.name), getattr(session, field.columns[0])
+                # A field is only set where its column is blank or has the cost that a log states.
+                is_open = current in (None, "") or (field.name == "cost_usd" and is_cost_from_log(session))
+                if is_open and value not in (None, "", current):
+                    return True
+            return False
 
 
 def takes_exit_code(session: Session, witness: Witness) -> bool:
@@ -100,15 +105,6 @@ def takes_exit_code(session: Session, witness: Witness) -> bool:
 
 def _claim_reason(metadata: SubmittedSession) -> str:
     return "" if metadata.outcome is Outcome.COMPLETED else metadata.outcome_reason
-
-
-def _fills_blank(session: Session, metadata: SubmittedSession, field: SubmittedField) -> bool:
-    """Whether the field was submitted and would set its column, which is blank or has the cost that a log states."""
-    value = getattr(metadata, field.name)
-    current = getattr(session, field.columns[0])
-    if value in (None, "", current):
-        return False
-    return current in (None, "") or (field.name == "cost_usd" and is_cost_from_log(session))
 
 
 def is_cost_from_log(session: Session) -> bool:
