@@ -1,8 +1,8 @@
 """The file changes of a call that did not fail, from its arguments or command lines."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import dropwhile, islice, pairwise
+from collections.abc import Iterator, Mapping
+from itertools import dropwhile, islice, pairwise, zip_longest
 from typing import Any
 
 from grading.formats.events import ToolCall
@@ -212,14 +212,11 @@ def _printed_text(command: ShellCommand) -> str | None:
         size = template.count("%s")
         # The template is printed again and again until all values are used.
         starts = range(0, len(values), size) if size and values else [0]
-        text = "".join(_fill(template, values[start : start + size]) for start in starts)
+        text = ""
+        for start in starts:
+            filled = zip_longest(template.split("%s"), values[start : start + size], fillvalue="")
+            text += "".join(before + value for before, value in filled)
     return text.replace("\\n", "\n")
-
-
-def _fill(template: str, values: Sequence[str]) -> str:
-    """The template with its `%s` replaced by the values in order, and by nothing if there are too few."""
-    remaining = iter(values)
-    return re.sub("%s", lambda _match: next(remaining, ""), template)
 
 
 def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -280,8 +280,12 @@ class VitalsCollector:
                     self._model_calls[name] += 1
             case ApiError() if not event.sidechain:
                 self._pending_errors += 1
-            case Message():
-                self._on_message(event)
+            case Message(role=Role.ASSISTANT):
+                self._on_work(sidechain=event.sidechain)
+            case Message(role=Role.SCAFFOLD, sidechain=False):
+                self._interruptions += event.text.lstrip()[:40].startswith(INTERRUPTED)
+                if match := SKILL.match(event.text):
+                    _add_name(self._skills, match[1])
             case ToolCall():
                 self._on_work(sidechain=event.sidechain)
                 self._on_call(event)
@@ -386,14 +390,6 @@ class VitalsCollector:
         if not sidechain:
             self._retries += self._pending_errors
             self._pending_errors = 0
-
-    def _on_message(self, message: Message) -> None:
-        if message.role is Role.ASSISTANT:
-            self._on_work(sidechain=message.sidechain)
-        elif message.role is Role.SCAFFOLD and not message.sidechain:
-            self._interruptions += message.text.lstrip()[:40].startswith(INTERRUPTED)
-            if match := SKILL.match(message.text):
-                _add_name(self._skills, match[1])
 
     def _on_call(self, call: ToolCall) -> None:
         """Note the MCP server, the skill or the subagent that a call uses."""
