@@ -203,7 +203,16 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
     `lowered` is the text in lower case, with the same length.
     """
     previous_end = 0  # of the last span: names within it are part of its value
-    for match in _find_assignments(lowered):
+    # The pattern is only tried at words with which it may begin, which is much faster than a search. Matches may
+    # overlap.
+    starts: set[int] = set()
+    for word in NAME_WORDS:
+        starts.update(find_offsets(lowered, word))
+    for offset in find_offsets(lowered, "key"):
+        key_word = WORD_BEFORE_KEY.search(lowered, max(offset - 16, 0), offset)
+        starts.add(offset if key_word is None else key_word.start())
+    matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
+    for match in [match for match in matches if match is not None]:
         after_sign = match.end()
         if after_sign < previous_end or NON_SECRET_ENDING.search(match["rest"]):
             continue
@@ -228,22 +237,6 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         if _is_named_secret(match, value, is_explicit=is_explicit, is_quoted=is_quoted):
             previous_end = end
             yield start, end
-
-
-def _find_assignments(lowered: str) -> list[re.Match[str]]:
-    """The matches of ASSIGNED, in order. They may overlap.
-
-    Each begins with one of NAME_WORDS or is a word followed by "key". The pattern is only tried at these, which is much
-    faster than a search.
-    """
-    starts: set[int] = set()
-    for word in NAME_WORDS:
-        starts.update(find_offsets(lowered, word))
-    for offset in find_offsets(lowered, "key"):
-        before = WORD_BEFORE_KEY.search(lowered, max(offset - 16, 0), offset)
-        starts.add(offset if before is None else before.start())
-    matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
-    return [match for match in matches if match is not None]
 
 
 def _locate_value(
