@@ -269,7 +269,13 @@ def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> Gradin
     if transcript is not None:
         version = _signals_version(transcript, log)
         signals, fault = _load_signals(session, transcript, version, log, parsed)
-    changes, patch_fault = _load_patch(session_material.patch, parsed)
+    row = session_material.patch
+    changes, patch_fault = None, ""
+    if row is not None and row.sha256 in parsed.patches:
+        changes = parsed.patches[row.sha256]
+    elif row is not None:  # it could be parsed when it was received
+        name = f"{row} of {row.session.observation}"
+        changes, patch_fault = _parse_or_fault(lambda: patch.parse(store.text_of(row)), name)
     return GradingInput(
         session=session,
         material=session_material,
@@ -292,15 +298,6 @@ def production_of(inputs: GradingInput) -> Production:
         root=inputs.root,
         artifacts=inputs.rules.globs,
     )
-
-
-def _load_patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str]:
-    """The patch, and "" or the fault if it can't be parsed any more; it could when it was received."""
-    if row is None:
-        return None, ""
-    if row.sha256 in parsed.patches:
-        return parsed.patches[row.sha256], ""
-    return _parse_or_fault(lambda: patch.parse(store.text_of(row)), f"{row} of {row.session.observation}")
 
 
 def _load_signals(
