@@ -110,7 +110,19 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     work = independent_work(session)
     if not work:
         return ""
-    request = _last_request(session)
+    # The last request for the session's verdict. There is none if a person cancelled it, there was nothing to judge, or
+    # there is no judge any more.
+    jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
+    job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
+    request = None
+    if job is not None:
+        request = VerdictRequest(
+            requested_at=job.created_at,
+            is_open=job.state in OPEN_STATES,
+            is_backlog=job.backlog,
+            is_history=session.ended_at <= job.created_at - RECENT,
+            is_blocked=job.reason in OUT,
+        )
     if not lacks_verdict(request, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
     if request is None or not request.is_overdue(now):
@@ -168,23 +180,6 @@ def is_accounted(grades: CurrentGrades) -> bool:
 def first_judge_fails() -> bool:
     """Whether there is an open alarm about the first judge's calls."""
     return Alarm.objects.filter(rule=judge_out.id, about=about_judge(JudgeRole.FIRST), resolved_at=None).exists()
-
-
-def _last_request(session: Session) -> VerdictRequest | None:
-    """The last request for the session's verdict; None if there was none, a person cancelled it, there was nothing to
-    judge, or there is no judge any more.
-    """
-    jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
-    job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
-    if job is None:
-        return None
-    return VerdictRequest(
-        requested_at=job.created_at,
-        is_open=job.state in OPEN_STATES,
-        is_backlog=job.backlog,
-        is_history=session.ended_at <= job.created_at - RECENT,
-        is_blocked=job.reason in OUT,
-    )
 
 
 # Shorter files may be equal by chance: "# Done", an empty patch.

@@ -188,9 +188,13 @@ def arm_means(blind_pairs: BlindPairs) -> dict[JudgeInstrument, dict[str, ArmMea
             arm_pairs = drawn[pair.stratum[0]]
             if pair.drawn:
                 arm_pairs.append(pair.compared)
-        means[grader] = {
-            arm: _arm_mean(arm_pairs, every.get((grader, arm), GradeSums())) for arm, arm_pairs in sorted(drawn.items())
-        }
+        means[grader] = {}
+        for arm, arm_pairs in sorted(drawn.items()):
+            values = [each.judge for each in arm_pairs]
+            n, s, q = len(values), sum(values), sum(value**2 for value in values)
+            sums = every.get((grader, arm), GradeSums())
+            rest = GradeSums(n=max(sums.n - n, 0), s=sums.s - s, q=sums.q - q)
+            means[grader][arm] = arm_mean(arm_pairs, rest)
     return means
 
 
@@ -243,9 +247,3 @@ def _calibration(grader: JudgeInstrument, own: Sequence[BlindPair]) -> Calibrati
         early=len(own) - len(drawn),
         strata={stratum: agreement(compared_pairs) for stratum, compared_pairs in sorted(strata.items())},
     )
-
-
-def _arm_mean(drawn: Sequence[JudgeHumanPair], every: GradeSums) -> ArmMean:
-    values = [pair.judge for pair in drawn]
-    n, s, q = len(values), sum(values), sum(value**2 for value in values)
-    return arm_mean(drawn, GradeSums(n=max(every.n - n, 0), s=every.s - s, q=every.q - q))

@@ -157,7 +157,8 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
                     is_last=is_last,
                     proven=intent.proven and is_proven,
                     counts=not place.is_throwaway,
-                    shows_hook=intent.kind in (None, EffectKind.PUSH) and _shows_hook(commands),
+                    shows_hook=intent.kind in (None, EffectKind.PUSH)
+                    and all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands),
                     heading=heading if intent.suite is not None else "",
                     is_first=is_first,
                     nth=counts[intent.kind],
@@ -169,11 +170,6 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
             if intent.suite is not None:
                 heading = ""
     return tuple(intents)
-
-
-def _shows_hook(commands: Commands) -> bool:
-    """Whether all that a call prints comes from git and its hooks."""
-    return all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands)
 
 
 def parse_commands(call: ToolCall) -> Commands:

@@ -370,14 +370,10 @@ def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
         if urls:
             return [url for url in urls if pattern.fullmatch(url)][:1]
     matches = list(islice(pattern.finditer(text), MAX_RUNS))
-    whole_lines = [match.group() for match in matches if _is_whole_line(text, match)]
-    return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
-
-
-def _is_whole_line(text: str, match: re.Match[str]) -> bool:
-    start, end = match.span()
     # At the start of the text the slice [-1:0] is empty.
-    return text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
+    at_start = [match for match in matches if text[match.start() - 1 : match.start()] in ("", "\n")]
+    whole_lines = [match.group() for match in at_start if text[match.end() : match.end() + 1] in ("", "\n")]
+    return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
 
 
 def _json_objects(text: str) -> list[dict[str, Any]]:
