@@ -29,14 +29,14 @@ def check(session: Session, now: dt.datetime) -> bool:
     closes when its contradiction is over, and opens again with the next one.
     """
     with transaction.atomic():
-        locked = (
-            Session.objects.select_for_update(of=("self",)).select_related("verdict", "category").get(pk=session.pk)
-        )
+        rows = Session.objects.select_for_update(of=("self",))
+        locked = rows.select_related("verdict", "category", "review_item").get(pk=session.pk)
+        item: ReviewItem | None = getattr(locked, "review_item", None)
         reason = find(locked, now)
-        item = ReviewItem.objects.filter(session=locked).first()
         if not reason:
-            own = ReviewItem.objects.open().filter(session=locked, entered_as=QueueEntry.OUTCOME)
-            if item and own.exclude(why__startswith=COMBINED).update(why=OVER):
+            is_own = item is not None and item.state == ItemState.OPEN and item.entered_as == QueueEntry.OUTCOME
+            if item is not None and is_own and not item.why.startswith(COMBINED):
+                ReviewItem.objects.open().filter(pk=item.pk).update(why=OVER)
                 queue.leave(item, ItemState.DONE)
             return False
         is_over = item is not None and item.state == ItemState.DONE and item.why == OVER

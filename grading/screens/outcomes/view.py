@@ -85,7 +85,7 @@ def show(request: StaffRequest) -> HttpResponse:
         return TemplateResponse(request, "outcomes/outcomes.html", context, status=400 if form.is_bound else 200)
     source = f"person {request.user.pk}"
     new = sum(record(each.session, each.outcome, source=source, witness=Witness.OBSERVED)[1] for each in form.labels)
-    known = len(form.labels) - new
-    record_event(AuditKind.PROJECT, f"{STORED}: {new} new, {known} known, {len(form.refused)} left out")
-    messages.success(request, f"{new} outcomes were stored. {known} were known already.")
+    repeated = len(form.labels) - new
+    record_event(AuditKind.PROJECT, f"{STORED}: {new} new, {repeated} known, {len(form.refused)} left out")
+    messages.success(request, f"{new} outcomes were stored. {repeated} were known already.")
     return redirect("admin:outcomes")
