@@ -162,7 +162,7 @@ def three_are_graded_by_keyboard(page, address) -> None:
         page.wait_for_selector("#id_reason:focus")
         page.keyboard.type("Read it, and it holds")
         page.keyboard.press("Enter")
-        page.wait_for_selector(f"text=Saved .{grade}0")
+        page.wait_for_selector(f"text=Saved: you .{grade}0, judge")
 
 
 def ids(page) -> list[str]:
