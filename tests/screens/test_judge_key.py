@@ -111,7 +111,7 @@ def test_no_page_claims_a_judge_that_never_answered(site, olga, sim, url):
     save(olga, sim, url=url, anyway=True)
     checklist = olga.get("/").context["checklist"]
     assert (checklist.steps[0].done, checklist.now) == (False, 1)
-    assert "Nothing answers at this address." in checklist.steps[0].words
+    assert "Nothing answers at this address." in checklist.steps[0].text
     for path in ("/", "/quota/", "/settings/", PATH):
         page = flat(olga.get(path))
         assert "Judge has not answered yet" in page, path

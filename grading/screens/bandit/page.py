@@ -25,7 +25,7 @@ from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.moves import in_words
+from grading.screens.moves import describe_moves
 
 
 @staff_view("bandit.view_bandit")
@@ -101,7 +101,9 @@ class BanditPage:
             self.problems.append("What-if and draw work with current figures only: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
         arm_moves = moves(self.bandit.name, self.snapshot.outlook, present.outlook)
-        sentence = f"Since then: {in_words(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
+        sentence = (
+            f"Since then: {describe_moves(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
+        )
         beside = Beside(outlook=present.outlook, moves=by_arm(arm_moves), css="was", heading="now", sentence=sentence)
         return self.common_context(beside, {})
 

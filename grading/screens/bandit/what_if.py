@@ -24,7 +24,7 @@ from grading.reward.grade import checked_value
 from grading.screens.bandit.query import QueryRefused, quoted
 from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import STACK
-from grading.screens.moves import in_words, why
+from grading.screens.moves import describe_moves, why
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
@@ -120,7 +120,7 @@ def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, 
         what=f"if {source} grades counted for nothing",
         short=f"without {source}",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
     )
 
@@ -143,7 +143,7 @@ def _with_grade(snapshot: BanditSnapshot, text: str, grade: str, titles: Mapping
         what=f"if a person graded {session.short_id} {number(value)}",
         short=f"if {session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else 'graded'} = {number(value)}",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
         note=" ".join(why(move) for move in arm_moves if move.touched and move.counts_less),
     )
@@ -201,7 +201,7 @@ def _without_outage(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
         note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
         "fallback grades are read as the mean of what the judge gave the same arm at other times."
