@@ -19,7 +19,7 @@ import dj_database_url
 from django.db import DatabaseError, connection, connections, transaction
 
 from bandit.audit import fingerprint
-from grading.backups.databases import BackupProblem, beside, rows_by_table, stopped
+from grading.backups.databases import BackupProblem, extra_connection, rows_by_table, stopped
 from grading.health import planner
 from grading.intake import redacting
 
@@ -54,8 +54,10 @@ def move_to(url: str, say: Say) -> None:
     if not config["ENGINE"].endswith("postgresql"):
         raise BackupProblem("expected the address of a PostgreSQL database, such as postgres://user:password@host/name")
     connection.ensure_connection()
-    # Stopped, and nothing else writes either: a command that was started before, say.
-    with stopped(), connection.write_gate(), beside("target", **{"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}) as target:  # type: ignore[attr-defined]  # of our own backend
+    target_settings = {"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}
+    # The write gate also blocks commands that were started before the site stopped.
+    gate = connection.write_gate()  # type: ignore[attr-defined]  # of our own backend
+    with stopped(), gate, extra_connection("target", **target_settings) as target:
         require_empty(target)
         migrate(url)
         with transaction.atomic(using=target), closing(opened()) as source:
@@ -76,16 +78,18 @@ def move_to(url: str, say: Say) -> None:
 
 
 def require_empty(target: str) -> None:
-    """Raises BackupProblem where somebody's rows, or tables that are not ours, are in the database."""
+    """Raise BackupProblem if the database has rows, or tables that are not this site's."""
     counts = rows_by_table(target)
-    if strange := sorted(counts.keys() - rows_by_table("default").keys()):
+    strange = sorted(counts.keys() - rows_by_table("default").keys())
+    if strange:
         raise BackupProblem(f"expected an empty database; it has tables that are not this site's, such as {strange[0]}")
-    if used := [table for table in SIGNS_OF_LIFE if counts.get(table)]:
+    used = [table for table in SIGNS_OF_LIFE if counts.get(table)]
+    if used:
         raise BackupProblem(f"expected an empty database; it has rows in {used[0]}. Make a new one: createdb NAME")
 
 
 def migrate(url: str) -> None:
-    """Make the tables, by a process of its own: some migrations write to the database that the settings name."""
+    """Create the tables in a separate process, because some migrations write to the database in the settings."""
     command = [sys.executable, "-m", "gradingsite", "migrate", "--verbosity=0"]
     environment = {**os.environ, "DATABASE_URL": url}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
@@ -94,12 +98,12 @@ def migrate(url: str) -> None:
 
 
 def opened() -> sqlite3.Connection:
-    """The site's database, to be read as it lies there."""
+    """A read-only connection to the site's SQLite database."""
     return sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
 
 
 def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
-    """The tables, which are to be the same in both databases. Raises BackupProblem where they are not."""
+    """The tables of both databases. Raises BackupProblem if they differ."""
     tables = []
     with connections[target].cursor() as cursor:
         for name in sorted(connections[target].introspection.table_names(cursor)):
@@ -200,10 +204,12 @@ READ: dict[str, Callable[[Any], Any]] = {
 
 
 def read(kind: str, value: Any) -> Any:
-    """What a value of either database is in Python, by PostgreSQL's type of its column."""
+    """The Python value of a database value, by PostgreSQL's type of its column."""
     return None if value is None else READ[kind](value)
 
 
 def written(kind: str, value: Any) -> Any:
-    """A value of SQLite as PostgreSQL takes it; JSON as it is, letter by letter."""
-    return value if kind == "jsonb" else str(read(kind, value)) if kind == "inet" and value else read(kind, value)
+    """A value of SQLite in the form that PostgreSQL accepts; the text of JSON is unchanged."""
+    if kind == "jsonb":
+        return value
+    return str(read(kind, value)) if kind == "inet" and value else read(kind, value)

@@ -1,5 +1,5 @@
-"""Connect an agent: a name, a token that is shown once, the hook file and the lines to paste; and the tokens there are,
-who holds each, and what can be done with it.
+"""Connects an agent: a name, a token that is shown once, the hook file and the lines to paste. Also lists the tokens,
+with who uses each, and actions on them.
 """
 
 from django import forms
@@ -50,7 +50,7 @@ class ConnectForm(forms.Form):
     )
     note = forms.CharField(max_length=120, required=False)
     scope = forms.TypedChoiceField(
-        choices=[(scope.value, words) for scope, words, _ in HOLDERS],
+        choices=[(scope.value, label) for scope, label, _ in HOLDERS],
         coerce=TokenScope,
         required=False,
         empty_value=TokenScope.HOOK,

@@ -151,7 +151,7 @@ def test_a_value_that_is_no_grade_is_refused(site, reviewer):
     session = graded(site)
     for value in ("", "good", "1.5", "-0.1", "nan", "inf"):
         context = opened(reviewer, f"{PAGE}?session={session.pk}&value={value}").context
-        assert (context["question"], len(context["problems"])) == (None, 1)
+        assert (context["what_if"], len(context["problems"])) == (None, 1)
 
 
 def test_text_of_the_address_is_shown_as_text(site, reviewer):
@@ -176,7 +176,7 @@ def test_outages_stand_on_the_line_with_their_words(site, reviewer, settings):
 
 def moved(client, address, arm):
     """What the page says the question does to an arm."""
-    return next(move for move in client.get(address).context["question"].moves if move.arm == arm)
+    return next(move for move in client.get(address).context["what_if"].moves if move.arm == arm)
 
 
 def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer):
@@ -481,7 +481,7 @@ class TestBreaks:
         self.teach()
         assert self.of_code(reviewer).sentence == (
             "Since 21 March 2026 it has changed: the mean of its 60 rewards before was .700, that of the 30 "
-            "since is .200. What it earned before no longer counts."
+            "since is .200. Rewards from before no longer count."
         )
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))
         assert self.act(reviewer, "keep").status_code == 403

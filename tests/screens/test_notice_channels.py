@@ -153,7 +153,7 @@ def test_a_test_says_whether_it_was_refused_or_found_nobody(olga, web):
     assert "given up" in flat(olga.get(PAGE))
     ((_level, words),) = told(do(olga, "test"))
     assert words == (
-        "The test by webhook “on call” didn’t get through, and will be tried again: "
+        "The test by webhook “on call” could not be delivered and will be retried: "
         "127.0.0.1 answered 503; expected 2xx."
     )
     with socket.socket() as unused:

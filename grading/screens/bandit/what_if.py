@@ -42,10 +42,9 @@ PARAMETERS = ("session", "value", "without", "outage")
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """What would be otherwise (`what`, or `short` for the head of a column), and its effect.
-
-    `after` is the outlook then, `moves` the difference by arm, with the arms that it is about touched, and `effect` the
-    same as text. `note` says how an estimate was made.
+    """A what-if (`what`, or `short` for the head of a column) and its effect. `after` is the outlook under it, `moves`
+    the difference by arm, with the arms that it is about marked as touched, and `effect` the same as text. `note` says
+    how an estimate was made.
     """
 
     what: str
@@ -163,7 +162,7 @@ def find_session(text: str) -> Session:
         raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
     if len(matches) > 1:
         ids = ", ".join(each.external_id for each in matches)
-        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Give more of it.")
+        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Type more of it.")
     return matches[0]
 
 
@@ -176,7 +175,7 @@ def _without_outage(
 ) -> WhatIf:
     outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
-        raise QueryRefused(f"No outage {quoted(text)} is known in this time; choose one of the list.")
+        raise QueryRefused(f"No outage {quoted(text)} is known in this period; choose one from the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())

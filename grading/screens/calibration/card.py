@@ -139,7 +139,7 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
         return f"Of a verdict, {counts} count."
     return (
         f"In an arm without verdicts, {counts} of a verdict count, and all of them together at most {MAX_PSEUDO:g} "
-        f"observations. Each verdict takes away a fifth of both; from {ENOUGH_VERDICTS} on they count nothing."
+        f"observations. Each verdict reduces both by a fifth; with {ENOUGH_VERDICTS} or more they do not count."
     )
 
 

@@ -183,6 +183,8 @@ def record(row: JudgeAttempt) -> dict[str, Any]:
 
 def record_of_test(row: JudgeKeyTest) -> dict[str, Any]:
     """The record of a test of the key; columns that only attempts have are empty."""
-    outcome = "" if row.finished_at is None else "answered" if row.answered else "failed"
+    outcome = ""
+    if row.finished_at is not None:
+        outcome = "answered" if row.answered else "failed"
     special = {"purpose": KEY_TEST, "outcome": outcome}
     return {name: special[name] if name in special else getattr(row, name, None) for name in COLUMNS}

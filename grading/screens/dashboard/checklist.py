@@ -33,7 +33,7 @@ class LiveLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: `aside` is a short note beside its title, `url` and `button` lead to where it is done."""
+    """One step. `aside` is a short note beside its title; `url` and `button` link to the page where it is done."""
 
     title: str
     done: bool
@@ -61,7 +61,7 @@ class Checklist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesTried:
-    """How many samples people graded; `next_url` leads to the next, and is empty where samples are not offered."""
+    """How many samples people graded. `next_url` links to the next; "" if no samples are offered."""
 
     count: int = 0
     next_url: str = ""

@@ -39,7 +39,7 @@ SAMPLES = review.QueueFilters(samples="only")
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries, whatever came in, waits or failed."""
+    """The dashboard, in a constant number of queries."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), request.frame.site.alarms

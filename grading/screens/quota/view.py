@@ -28,7 +28,7 @@ from grading.templatetags.gradingsite_tags import clock
 
 @staff_view("grading.view_quota")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries, whatever was asked, waits or failed."""
+    """The quota page, in a constant number of queries."""
     now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.waiting_jobs()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
@@ -75,7 +75,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def _sample() -> Plan | None:
-    """What judging the samples would take: nobody asks for it by himself."""
+    """The plan for judging the samples, which are never judged automatically."""
     return plans.plan(Session.objects.samples(), Rubric.objects.in_force())
 
 

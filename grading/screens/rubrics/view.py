@@ -1,4 +1,4 @@
-"""Rubrics: the list, one of them with what came of it, and putting one in force."""
+"""Rubrics: the list, one rubric with its results, and activating one."""
 
 import datetime as dt
 

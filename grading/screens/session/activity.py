@@ -206,8 +206,8 @@ def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
             for each in failed[:MAX_ITEMS]
         ]
         more = max(len(failed) - MAX_ITEMS, 0)
-        kind = "Check" if len(failed) == 1 else "Checks"
-        yield ActivityRow(kind=kind, items=tuple(items), more=more, seen_in="caller’s facts")
+        name = "Check" if len(failed) == 1 else "Checks"
+        yield ActivityRow(kind=name, items=tuple(items), more=more, seen_in="caller’s facts")
 
 
 def _artifact_row(kind: str, rows: Sequence[Artifact], items: Sequence[ActivityItem]) -> ActivityRow:

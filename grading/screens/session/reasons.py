@@ -38,11 +38,11 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextJudging:
-    """What the judge does next, as a verb phrase in `words`. `reading` is the number of a repeated reading, `at` the
+    """What the judge does next, as a verb phrase in `text`. `reading` is the number of a repeated reading, `at` the
     earliest time, `usd` the expected cost.
     """
 
-    words: str
+    text: str
     place: str = ""
     reading: int | None = None
     at: dt.datetime | None = None
@@ -95,7 +95,7 @@ def is_ungraded(settlement: Settlement | None) -> bool:
 
 
 def has_nothing_to_read(settlement: Settlement | None) -> bool:
-    """Whether the judge was not asked because there is nothing that it could read."""
+    """Whether the judge was not called because there is nothing for it to read."""
     steps = settlement.steps if settlement is not None else []
     return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
 
@@ -110,17 +110,17 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
         at = job.next_attempt_at if job.next_attempt_at > timezone.now() else None
-        return NextJudging(words="tries it once a day, because it failed while others did not", reading=reading, at=at)
+        return NextJudging(text="tries it once a day, because it failed while others did not", reading=reading, at=at)
     if job.state != JobState.QUEUED:
         return NextJudging(
-            words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
+            text="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
         )
     at = not_before(job.next_attempt_at, quota_row)
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
-    words = "has it in the queue"
+    text = "has it in the queue"
     if job.reserved:
-        words += ", drawn at random to represent others like it"
+        text += ", drawn at random to represent others like it"
     # Its place in the queue. It may be reached sooner if drawn abstentions have used up their share of the calls.
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
@@ -132,7 +132,7 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     if counts["all"] > 1:
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in {11, 12, 13} else 0, "th")
         place = f"{number:,}{ending} of {counts['all']:,}"
-    return NextJudging(words=words, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
+    return NextJudging(text=text, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
 
 
 def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
@@ -162,7 +162,7 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
             Way(
                 mark="trajectory",
                 title=f"Treat {category} as looking work",
-                detail=f"A clean look that finds nothing to do then reads {number(trajectory.LOOKED)}",
+                detail=f"A clean check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
                 link="Its properties",
                 url=reverse("admin:bandit_arm_change", args=[category.pk]),
             )
@@ -173,7 +173,7 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
 def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None, *, may_operate: bool) -> Way:
     title = "The judge’s verdict"
     if comes is not None:
-        detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
+        detail = f"The judge {comes.text}{f', {comes.place}' * bool(comes.place)}"
         return Way(mark="judge", title=title, detail=detail, following=comes)
     if not quota.is_configured():
         detail = "There is no judge: add a key in Settings"
@@ -192,7 +192,7 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
     is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
         conditions.append(
-            MetCondition(title="The log has no answer of a model, only API errors", detail=text, event=number)
+            MetCondition(title="The log has no model response, only API errors", detail=text, event=number)
         )
     elif signals is not None and is_cut:
         conditions.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
@@ -212,12 +212,12 @@ def _unfinished(signals: Signals) -> MetCondition:
 
 
 def rule_for_runs() -> monitoring.Rule | None:
-    """The rule about runs of sessions without a grade, where the site has it."""
+    """The alarm rule about sessions in a row without a grade, if the site has it."""
     return monitoring.RULES.get(STREAKS)
 
 
 def ended_by(session: Session) -> str:
-    """The outcome in one word, as a title has it."""
+    """The outcome as one word, for a title."""
     return Outcome(session.outcome).capitalize() if session.outcome in NO_REWARD else "No reward"
 
 
