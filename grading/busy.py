@@ -49,7 +49,7 @@ class Unavailable(Enum):
         self.title, self.seconds = title, seconds
 
     @property
-    def explanation(self) -> str:
+    def words(self) -> str:
         if self is Unavailable.BUSY:
             return (
                 "Others are writing to the database, and this took too long to wait for. If it happens again and "

@@ -39,7 +39,7 @@ def main() -> None:
         problem = trouble(error)
         if problem is None or "--traceback" in sys.argv:
             raise
-        sys.exit(f"{problem.title}: {str(error).strip()}\n{problem.explanation}")
+        sys.exit(f"{problem.title}: {str(error).strip()}\n{problem.words}")
 
 
 def foreign_packages() -> list[str]:

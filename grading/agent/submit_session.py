@@ -83,26 +83,26 @@ STDIN_SECONDS, STDIN_BYTES = 0.6, 1 << 20
 GIT_SECONDS, GIT_SECONDS_LATER, GIT_SECONDS_PAST, MOST_COMMITS = 0.9, 30, 5, 500
 SEND_SECONDS, CHECK_SECONDS = 60, 10
 MOST_BYTES = 256 << 20  # of one file
-MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away; and of all that were sent
+MOST_COPIED = 1 << 30  # of the transcripts in the spool, and likewise of those kept after sending
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
 OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
-# What an earlier site does not know, or a later one takes no longer: without it the session is sent once more.
+# Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
 OPTIONAL = {"project", "task", "ran_with"}
 MOST_METADATA = 60_000
 INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
-# What each harness is called by, to ask it for its version where its log does not say.
+# The command that prints each harness's version, if its log does not state it.
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
 VERSION_SECONDS = 10
-# Tells the site that it may have had this before: what was erased there since is not taken again.
+# Marks a session that the site may have had before, so that it refuses sessions erased since.
 RESENT = "X-Gradingsite-Resent"
 # A failure may be due to the site or to this one session: others are tried before the site is considered down.
 IN_TROUBLE, MOST_FAILURES = "kept for later, since the site failed with", 3
 # The exceptions that an invalid spooled session can raise when it is read.
 NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-# Answers after which sending the same again may work: the token, the address or the site must change, not the session.
+# Statuses after which the same session may be sent again: the token, the address or the site is at fault.
 TRY_AGAIN = {301, 302, 303, 307, 308, 401, 403, 404, 405, 408, 425, 429}
 
 
@@ -463,7 +463,7 @@ def repository_root(cwd: str) -> str:
 def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
     """Name, length and SHA-256 of a file; None if it is not a regular file of acceptable size."""
     try:
-        # Not blocking: something else than a file may stand there, which nobody ever writes to.
+        # Non-blocking, because the path may be a pipe that nobody writes to.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -664,7 +664,7 @@ def keep_copies(entry: Path, session: Session) -> None:
                 session.setdefault("names", {})[part] = os.path.basename(path)
                 session["files"][part] = str(copy)
                 used += size
-        except OSError:  # no room: it is sent from where it is
+        except OSError:  # no room: it is sent from its original place
             if Path(path) != copy and copy.exists():
                 copy.unlink()
     with contextlib.suppress(OSError):
@@ -878,7 +878,7 @@ def request(session: Session) -> tuple[int, str, Any]:
         except NOT_OURS as problem:
             raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
         connection = files.enter_context(contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)))
-        # A site that has made up its mind may answer, and hang up, before it has read everything.
+        # The site may answer and close the connection before it has read the whole body.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(
                 "POST",
@@ -1014,8 +1014,9 @@ def set_up(arguments: list[str]) -> int:
         return 1
     for path, text in changes:
         replace(path, text)
-    # The list of plugins may be known already, which is no failure.
-    if not [True, *map(run_program, calls)][-1] and verb == "--plugin":
+    # Adding a list of plugins fails if the harness already has it; only the last command counts.
+    succeeded = [run_program(call) for call in calls]
+    if succeeded and not succeeded[-1] and verb == "--plugin":
         print_line(f"it did not take the plugin; --install {harness} puts the hook into its settings instead")
         return 1
     return end_set_up(verb, harness)
@@ -1317,19 +1318,19 @@ KEPT_IN: dict[str, Callable[[], list[Path]]] = {
 NEVER_LOGS = {".git", "node_modules"}
 SNIFFED = 65_536
 ZSTD = b"\x28\xb5\x2f\xfd"
-# What the lines of Claude Code's logs call themselves.
+# The types of lines in Claude Code's logs.
 CLAUDES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
-# What was written to so shortly before is a session that goes on; its hook sends it.
+# A log written this recently belongs to a running session, which its hook will send.
 QUIET_SECONDS = 600
-# A site that is away or in trouble is tried again after so many seconds, and then given up; a quota is waited for.
+# Seconds between attempts to reach a site that is down, before giving up. A quota is waited for.
 PAUSES = (1, 3, 10, 30, 60)
-TELL_SECONDS = 10  # between two lines of progress that are no terminal's
+TELL_SECONDS = 10  # between two lines of progress, if the output is no terminal
 NONE, BACKLOG = "none", "backlog"
 TOO_MANY = 429
-# Nothing else that is sent would fare better.
+# Statuses that every other log would get too.
 NO_USE = {301, 302, 303, 307, 308, 401, 403, 404, 405}
 
-# What became of a file, in the order of the table.
+# The fates of a file, in the order of the table.
 NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED = (
     "sent, a new session each",
     "added to a session that was there",
@@ -1549,7 +1550,7 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
     """The id of the session whose log this is, read as the site reads it; "" if this is no log of the harness."""
     path = Path(log.path)
     rows = [row for row in map(json_object, head.removeprefix(b"\xef\xbb\xbf").splitlines()) if row]
-    # A first line that is longer than what was read: the name of the file has to do.
+    # The first line is longer than the part that was read: use the file's name.
     is_cut = not rows and len(head) == SNIFFED and head.lstrip().startswith(b"{") and b"\n" not in head
     if log.harness == "gptme":
         is_log = is_cut or (bool(rows) and "role" in rows[0])
@@ -1568,7 +1569,7 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
     messages = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
     if {row.get("isSidechain") for row in messages} == {True}:
         return next(filter(None, (text_of(row, "agentId") for row in messages)), path.stem)
-    # Of a log that was copied into a new session the end is the new one's.
+    # If a log was copied into a new session, its end belongs to the new one.
     return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(messages))), path.stem)
 
 

@@ -24,7 +24,7 @@ from grading.health import planner
 from grading.intake import redacting
 
 Say = Callable[[str], None]
-# Rows that are there only where somebody has used the site: a database that has none is as good as empty.
+# Tables that have rows only once somebody has used the site. A database without such rows counts as empty.
 SIGNS_OF_LIFE = ("auth_user", "grading_session", "bandit_ledgerentry", "bandit_selection")
 
 
@@ -133,7 +133,7 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
         cursor.execute("SET LOCAL TIME ZONE 'UTC'")
         quoted = [f'"{table.name}"' for table in tables]
         for each in quoted:
-            cursor.execute(f"ALTER TABLE {each} DISABLE TRIGGER USER")  # what they refuse was accepted once
+            cursor.execute(f"ALTER TABLE {each} DISABLE TRIGGER USER")  # these rows were accepted before
         cursor.execute(f"TRUNCATE {', '.join(quoted)}")
         for table in tables:
             kinds = list(table.columns.values())
@@ -145,7 +145,7 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
                 raise BackupProblem(f"PostgreSQL does not take the rows of {table.name}: {error}") from error
             if table.identity:
                 go_on_counting(source, cursor, table)
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # each foreign key is looked at now
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # checks each foreign key now
         for each in quoted:
             cursor.execute(f"ALTER TABLE {each} ENABLE TRIGGER USER")
 
@@ -162,7 +162,7 @@ def go_on_counting(source: sqlite3.Connection, cursor: Any, table: MovedTable) -
 def compare(source: sqlite3.Connection, target: str, table: MovedTable) -> int:
     """How many rows the table has. Raises BackupProblem at the first that is not the same in both databases."""
     kinds, count = list(table.columns.values()), 0
-    # Of both databases byte by byte, whatever the language is.
+    # Compares bytes in both databases, independent of the collation.
     order = [f'"{name}" COLLATE "C"' if table.columns[name] in TEXTS else f'"{name}"' for name in table.key]
     theirs_in_order = f'SELECT {table.names} FROM "{table.name}" ORDER BY {", ".join(order)}'  # noqa: S608 - as below
     names = ", ".join(f'"{name}"' for name in table.key)

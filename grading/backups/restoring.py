@@ -27,7 +27,7 @@ from gradingsite import schema
 Say = Callable[[str], None]
 AT_A_TIME = 50
 WHO, WHY = "manage.py restore", "it was erased after the backup had been made"
-# What makes a site of SQLite, in the state folder.
+# The files of a SQLite site in the state folder.
 PARTS = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
 
 

@@ -19,9 +19,9 @@ from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
 from grading.screens.http import StaffRequest, staff_view
 
-# How the harnesses are called that write their own names otherwise.
+# Display names of harnesses that differ from their identifiers.
 TITLES = {"claude-code": "Claude Code", "codex": "Codex CLI"}
-# What each choice means to whoever makes a token.
+# The choices of a token's scope: label and explanation.
 HOLDERS = (
     (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine."),
     (

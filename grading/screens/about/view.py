@@ -24,7 +24,7 @@ from gradingsite.state import IS_CHECKOUT, RESOURCES
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 NAME = re.compile(r"^[A-Za-z0-9_.-]+")
 OURS = ("bandit", "grading")
-# What can be read here, by its name in the address.
+# The documents, by their name in the URL: path and description.
 DOCUMENTS = {
     "readme": ("README.md", "what it does and how to start"),
     "configure": ("docs/configure.md", "every setting"),

@@ -46,7 +46,7 @@ def show(request: StaffRequest) -> HttpResponse:
     if request.method == "POST":
         form = BulkForm(request.POST)
     else:
-        # What the page that led here proposes; nothing is saved by that.
+        # Initial values from the page that led here; this saves nothing.
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
     alarm = _alarm(params)
@@ -81,7 +81,7 @@ def show(request: StaffRequest) -> HttpResponse:
     for each in chosen:
         key = each.session.pk
         rows.append({"chosen": each, "stale": stale.get(key), "problem": problems.get(key)})
-    # What changed, and what cannot be done, first.
+    # Changed rewards and impossible answers come first.
     rows.sort(key=lambda row: row["stale"] is None and row["problem"] is None)
     context |= {
         "title": "Correct many",

@@ -26,7 +26,7 @@ from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 25
 DAYS = 30
-# A purpose beside those of attempts, since a test of the key judges no session.
+# A purpose of its own, since a test of the key judges no session.
 KEY_TEST = "key-test"
 PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: "test of the key, or canary"}
 COLUMNS = (

@@ -25,7 +25,7 @@ from grading.screens.http import StaffRequest
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
-# What people say most often of a grade that they change, at one tap.
+# The most common reasons for changing a grade, offered as buttons.
 QUICK_REASONS = ("wrong log", "work verified", "not landed", "off task")
 LONGEST_CLAIM = 64
 

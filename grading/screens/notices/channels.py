@@ -30,7 +30,7 @@ from grading.screens.http import StaffRequest, staff_view
 from grading.screens.notices import view as notices
 
 LONGEST, MOST_ADDRESSES = 1000, 50
-# What is typed in these is sealed, and shown to nobody again.
+# Fields that are stored encrypted and never shown again.
 SECRETS = ("url", "secret")
 
 

@@ -46,7 +46,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "sample": _sample() if request.frame.samples.alone else None,
     }
     if first is not None:
-        # What only a configured judge has: headroom, a forecast, outages, and a probe to send.
+        # Only for a configured judge: headroom, a forecast, outages and the probe.
         room, money = headroom(first), figures.spent(now, policy)
         view = outlook(first, room, policy, left_usd=money.remaining)
         since = now - dt.timedelta(days=figures.DAYS)

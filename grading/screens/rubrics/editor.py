@@ -76,7 +76,7 @@ class Draft:
 
     def rubric(self, parent: Rubric) -> Rubric:
         """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
-        # The examples in their order. Those of the parent stay word for word what they were.
+        # The examples in their order. Those of the parent are copied unchanged.
         chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
         stored = {example["grade"]: example for example in parent.examples}
         grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in stored])

@@ -51,7 +51,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         "named": full_name(session) if session else request.GET.get("session", ""),
     }
     if session is not None:
-        # The verdict that holds and the answer under the rubric, dimension by dimension; the trial under way.
+        # The current verdict and the trial's answer, dimension by dimension, and the state of the trial.
         current = verdicts().filter(session=session).first()
         latest = session.grades.verdicts().filter(rubric=rubric.sha256).order_by("-pk").first()
         state = _state(rubric, session)

@@ -15,7 +15,7 @@ from grading.monitoring.log_formats import describe_unknown
 
 NONE = "No transcript that could be used was received."
 QUERY_LIMIT = 200
-# The parameters of an address that say where in the transcript one is.
+# The URL parameters of a position in the transcript.
 PLACE = ("tab", "event", "page", "q", "after", "saved")
 
 
@@ -59,7 +59,7 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
         "search": search,
         "others": others,
         "citation": at + 1 if is_cited else None,
-        # Around the ends.
+        # Wraps around at the ends.
         "previous_citation": cited[at - 1] if cited else None,
         "next_citation": cited[(at + is_cited) % len(cited)] if cited else None,
     }

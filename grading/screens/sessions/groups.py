@@ -88,7 +88,7 @@ def note(session: Session) -> str:
     if not sentence:
         return "Not settled yet"
     if session.reward_source and session.reward_reason:
-        # By now there may be a judge, which a person can ask.
+        # There may be a judge by now that could be called.
         is_unjudged = session.reward_reason == Reason.NOT_CONFIGURED
         reason = "Not judged" if is_unjudged else Reason(session.reward_reason).words
         return f"{lead(sentence)} {reason}" if session.reward_source == Source.FLOOR else reason
