@@ -179,8 +179,22 @@ def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[
     keys = sorted(expected.keys() | stored.keys())
     wrong = [key for key in keys if expected.get(key, NOTHING) != stored.get(key, NOTHING)]
     if write and wrong:
-        corrected = {key: expected.get(key, NOTHING) for key in wrong}
-        _replace_buckets(bandit, corrected, [ids[key] for key in wrong if key in ids])
+        wrong_ids = [ids[key] for key in wrong if key in ids]
+        for at in range(0, len(wrong_ids), WRITTEN_ROWS):
+            Bucket.objects.filter(pk__in=wrong_ids[at : at + WRITTEN_ROWS]).delete()
+        new_buckets = [
+            Bucket(
+                bandit=bandit,
+                arm_id=arm,
+                grader_id=grader,
+                effective_day=day,
+                **dict(zip(SUMS, expected[arm, grader, day], strict=True)),
+            )
+            for arm, grader, day in wrong
+            if expected.get((arm, grader, day), NOTHING) != NOTHING
+        ]
+        Bucket.objects.bulk_create(new_buckets, batch_size=WRITTEN_ROWS)
+        ledger.touch(bandit)
     arms = Arm.objects.select_related("bandit").in_bulk({arm for arm, _, _ in wrong})
     graders = Grader.objects.in_bulk({grader for _, grader, _ in wrong})
     return [
@@ -193,25 +207,6 @@ def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[
         )
         for arm, grader, day in wrong
     ]
-
-
-def _replace_buckets(bandit: Bandit, sums: dict[Key, Sums], ids: list[int]) -> None:
-    """Delete the buckets with these ids and create those of the sums that aren't all 0."""
-    for at in range(0, len(ids), WRITTEN_ROWS):
-        Bucket.objects.filter(pk__in=ids[at : at + WRITTEN_ROWS]).delete()
-    new_buckets = [
-        Bucket(
-            bandit=bandit,
-            arm_id=arm,
-            grader_id=grader,
-            effective_day=day,
-            **dict(zip(SUMS, moments, strict=True)),
-        )
-        for (arm, grader, day), moments in sums.items()
-        if moments != NOTHING
-    ]
-    Bucket.objects.bulk_create(new_buckets, batch_size=WRITTEN_ROWS)
-    ledger.touch(bandit)
 
 
 def fingerprint(using: str = "default") -> str:

@@ -188,7 +188,13 @@ def set_credits(
     if not stale and not new:
         return LedgerChange()
     origin = {"settlement": settlement, "policy_id": policy_text_id(policy_version), "provisional": provisional}
-    graders = _graders({credit.grader for credit in new.values()})
+    grader_keys = {credit.grader for credit in new.values()}
+    graders = _stored_graders(grader_keys)
+    missing = sorted((key for key in grader_keys if key not in graders), key=lambda key: tuple(_fields(key).values()))
+    if missing:
+        # In one order everywhere, so that two writers of the same new keys don't deadlock.
+        Grader.objects.bulk_create([Grader(**_fields(key)) for key in missing], ignore_conflicts=True)
+        graders |= _stored_graders(missing)
     applies = [
         LedgerEntry(
             bandit=arm.bandit,
@@ -348,17 +354,6 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
 def policy_text_id(text: str) -> int | None:
     """The key of the `PolicyText` with this text, created if new; None for an empty text."""
     return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
-
-
-def _graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    """The stored graders with these keys, created if new."""
-    graders = _stored_graders(keys)
-    missing = sorted((key for key in keys if key not in graders), key=lambda key: tuple(_fields(key).values()))
-    if missing:
-        # In one order everywhere, so that two writers of the same new keys don't deadlock.
-        Grader.objects.bulk_create([Grader(**_fields(key)) for key in missing], ignore_conflicts=True)
-        graders |= _stored_graders(missing)
-    return graders
 
 
 def _stored_graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:

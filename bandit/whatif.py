@@ -10,7 +10,7 @@ from bandit.core.posterior import Outlook
 from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, CalibrationVersion, Grader, LedgerEntry
-from bandit.reading import EffectivePolicy, effective_policy, outlook, rows_of, site_day, with_baseline
+from bandit.reading import EffectivePolicy, effective_policy, outlook, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def what_if_rows(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     current = effective_policy(row)
-    rows = rows_of(row, current.policy, today).plus(extra_rows.get(bandit, ()))
+    rows = current.rows(today).plus(extra_rows.get(bandit, ()))
     policy_after = current.policy_on(today)
     baseline_rows = [] if row.baseline is None else list(extra_rows.get(row.baseline.name, ()))
     if baseline_rows:

@@ -1,5 +1,6 @@
 """Makes `docs/formats.md` from the registry of harnesses: `python docs/formats.py`."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +10,14 @@ sys.path.insert(0, str(ROOT))
 from grading.formats.registry import HARNESSES, FormatTier, Harness  # noqa: E402 - the path first
 
 PAGE = ROOT / "docs" / "formats.md"
+# What a person found in real logs, by name in a file of labels and on this page: (one, several).
+EFFECTS = {
+    "commits": ("commit", "commits"),
+    "pushes": ("push", "pushes"),
+    "prs": ("pull request", "pull requests"),
+    "pull_requests": ("pull request", "pull requests"),
+    "tests": ("test run", "test runs"),
+}
 HEAD = """\
 # Log formats
 
@@ -25,6 +34,10 @@ SECTIONS = {
 What a session did, used and cost is read from its log, and rules grade it where no judge does. "Few samples": the
 reader was tried on fewer than ten real logs, or on logs from one place only. A reward by rules from such a log counts
 half, until more logs have been read.
+
+The last column says what a person found in these logs by reading them; tests compare it with what the reader finds.
+"None": no real log at hand shows a commit, a push, a pull request or a test run, so that the reader of these is tested
+with constructed logs only.
 """,
     ),
     FormatTier.FACTS: (
@@ -76,15 +89,30 @@ def table(harnesses: list[Harness], tier: FormatTier) -> str:
     if tier is FormatTier.RECOGNISED:
         rows = [f"| {harness.reader.title} | {code(harness.logs)} |" for harness in harnesses]
         return "\n".join(["| harness | its logs |", "|---|---|", *rows]) + "\n"
-    rows = [
-        f"| {harness.reader.title} | `{harness.reader.format}` | {code(harness.logs)} | {harness.hook or '–'} | "
-        f"{samples(harness, tier)} |"
-        for harness in harnesses
-    ]
-    return (
-        "\n".join(["| harness | name | its logs | sent by a hook | real logs read |", "|---|---|---|---|---|", *rows])
-        + "\n"
+    is_full = tier is FormatTier.FULL
+    columns = ["harness", "name", "its logs", "sent by a hook", "real logs read", *["found in them"] * is_full]
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    for harness in harnesses:
+        reader = harness.reader
+        row = [reader.title, f"`{reader.format}`", code(harness.logs), harness.hook or "–", samples(harness, tier)]
+        lines.append(f"| {' | '.join([*row, labelled(harness)] if is_full else row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def labelled(harness: Harness) -> str:
+    """How many effects a person found in the harness's real logs, by the files of labels."""
+    name = harness.reader.format
+    files = (
+        ROOT / "tests" / "formats" / name.replace("-", "_") / "labels.json",
+        ROOT / f"benchmarks/labels/{name}.json",
     )
+    counts: dict[tuple[str, str], int] = {}
+    for file in filter(Path.exists, files):
+        for label in json.loads(file.read_text(encoding="utf-8")):
+            for key, words in EFFECTS.items():
+                counts[words] = counts.get(words, 0) + len(label.get(key, ()))
+    found = [f"{count} {words[count > 1]}" for words, count in counts.items() if count]
+    return ", ".join(found) or "none"
 
 
 def samples(harness: Harness, tier: FormatTier) -> str:

@@ -15,6 +15,7 @@ from grading.evidence import care
 from grading.health import periodic
 from grading.intake import erased
 from grading.models import PeriodicJob
+from grading.outcomes import following
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +24,15 @@ CHECK_SECONDS = 60.0
 
 
 def tidy() -> None:
-    """Delete what dead processes left in this host's folders, and its indexes of logs that were erased or have expired.
+    """Delete what dead processes left in this host's folders, its indexes of logs that were erased or have expired, and
+    its mirrors of repositories that were removed.
 
-    Whoever erased them could only delete those of its own host. It also records erasures beside this host's backups.
+    Whoever erased or removed them could only delete those of its own host. It also records erasures beside this host's
+    backups.
     """
     care.delete_leftovers()
     care.delete_stale_indexes()
+    following.delete_stale_mirrors()
     erased.append_to_backups()
 
 

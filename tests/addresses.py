@@ -366,7 +366,12 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER,
         acts=OPERATOR,
         data=lambda world: {"url": "https://forge.example/ada/other", "default_branch": "main"},
-        queries=("", "?project=1"),
+        queries=("", "?project=1", "?local=yes"),
+    ),
+    "admin:outcomes": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        data=lambda world: {"text": f"session,kind,value\n{world['session'].pk},ci,pass\n"},
     ),
     # There only where the site is a demo: tests/stories/test_march31.py.
     "admin:story": Address(opens=VIEWER, inside="404"),

@@ -50,7 +50,7 @@ ARMS = ("code", "infra", "triage", "content", "cross-repo", "research", "news", 
 _numbers = itertools.count(1)
 # Names that no share is chosen by, so that a session is judged once and in its turn, and nobody asked, unless a test
 # wants it.
-_names = (
+plain_names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
     if all(shares.number(purpose, "bob", name) >= 0.25 for purpose in (shares.SLICE, "repeat", "second"))
@@ -80,7 +80,11 @@ class Site:
         **fields: Any,
     ) -> "SessionBuilder":
         """A finished session without grades; it ended at noon, or so long before."""
-        fields = {"external_id": fields.pop("external_id", None) or next(_names), "ended_at": NOON - ago, **fields}
+        fields = {
+            "external_id": fields.pop("external_id", None) or next(plain_names),
+            "ended_at": NOON - ago,
+            **fields,
+        }
         return SessionBuilder(
             Session.objects.create(
                 agent=self.agent(agent) if isinstance(agent, str) else agent,
@@ -117,7 +121,7 @@ class Site:
     ) -> intake.Receipt:
         """The receipt of a session that came in with these files through the intake."""
         files = {"transcript": log, "journal": journal, "patch": patch, "facts": facts}
-        metadata = {"session_id": name or next(_names), "category": "cross-repo", "ended_at": NOON, **metadata}
+        metadata = {"session_id": name or next(plain_names), "category": "cross-repo", "ended_at": NOON, **metadata}
         return intake.submit(
             agent=self.agent(agent) if isinstance(agent, str) else agent,
             metadata=intake.SubmittedSession.model_validate(metadata),

@@ -24,7 +24,6 @@ COPIED = (
     "grading.SessionFacts",
     "grading.SessionShares",
     "grading.SessionTraits",
-    "grading.SessionFacts",
     "grading.SessionUsage",
     "grading.MessageClaim",
     "grading.CategoryWord",

@@ -46,7 +46,7 @@ from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
 from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session, Settlement
 from grading.models.agents import TokenScope
-from grading.outcomes import contradictions, recording
+from grading.outcomes import recording
 from grading.outcomes.recording import ReportedOutcome
 from grading.plain import primary_key
 from grading.reward import calibrating, lessons
@@ -213,7 +213,6 @@ def report_outcome(request: HttpRequest, session: Path[str], payload: ReportedOu
     if row is None:
         raise Http404
     stored, is_new = recording.record(row, payload, **_reporter(request))
-    contradictions.check(row, timezone.now())
     return Status(201 if is_new else 200, stored)
 
 
@@ -232,7 +231,6 @@ def report_outcomes(request: HttpRequest, payload: OutcomesIn) -> dict[str, Any]
             problems.append(f"outcomes[{number}]: expected the id of a session of {agent}; got {outcome.session!r}")
             continue
         _, is_new = recording.record(row, outcome, **reporter)
-        contradictions.check(row, timezone.now())
         counts["new" if is_new else "known"] += 1
     return {"new": counts["new"], "known": counts["known"], "problems": problems}
 

@@ -40,24 +40,20 @@ def migrate(say: Say, *, beside_others: bool = False) -> None:
     uses the database.
     """
     with nullcontext() if connection.vendor == "sqlite" else schema.turn(say):
-        _migrate_in_turn(say, beside_others=beside_others)
-
-
-def _migrate_in_turn(say: Say, *, beside_others: bool) -> None:
-    missing = schema.missing()
-    if not missing or not has_sessions():
-        call_command("migrate", verbosity=0)
-        return
-    with schema.alone() if beside_others else programs_stopped():
-        if not beside_others:
-            require_no_other_user()
-        require_free_space()
-        say(f"Upgrading the database. Migrations to apply: {len(missing)}.")
-        copy = copy_database(settings.STATE_DIR / COPIES / "-".join(missing[0]))
-        say(f"A copy of the database as it is now: {copy}")
-        say(how_to_go_back(copy))
-        call_command("migrate", verbosity=1)
-        say("The database is up to date. Delete the copy once you are content with this version.")
+        missing = schema.missing()
+        if not missing or not has_sessions():
+            call_command("migrate", verbosity=0)
+            return
+        with schema.alone() if beside_others else programs_stopped():
+            if not beside_others:
+                require_no_other_user()
+            require_free_space()
+            say(f"Upgrading the database. Migrations to apply: {len(missing)}.")
+            copy = copy_database(settings.STATE_DIR / COPIES / "-".join(missing[0]))
+            say(f"A copy of the database as it is now: {copy}")
+            say(how_to_go_back(copy))
+            call_command("migrate", verbosity=1)
+            say("The database is up to date. Delete the copy once you are content with this version.")
 
 
 def has_sessions() -> bool:

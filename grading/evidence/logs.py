@@ -51,6 +51,7 @@ class RecordCollector:
         self._reader = reader
         self._has_common_digests = reader.has_common_digests
         self._resumed = False
+        self._last_record = ""
         self._restart()
 
     def events(self) -> Iterator[Event]:
@@ -66,7 +67,8 @@ class RecordCollector:
             if isinstance(event, Boundary) and event.kind == "session_change":
                 self._resumed = True
                 self._restart()
-            if event.record and len(self._records) < MAX_RECORDS:
+            if event.record and event.record != self._last_record and len(self._records) < MAX_RECORDS:
+                self._last_record = event.record
                 record = hash_record_id(event.record)
                 if not self._records or self._records[-1] != record:
                     self._numbers.append(event.number)
@@ -78,6 +80,7 @@ class RecordCollector:
         """Forget the records so far: the log says that they are another session's."""
         # One item for each record: the number of its first event, its hash, and whether it has no id of its own.
         self._numbers, self._records, self._common = array("q"), array("q"), array("b")
+        self._last_record = ""
 
     def records(self, extracted: Signals) -> Records:
         """The log's records. `extracted` are the signals of the same `events`, all of which were read."""

@@ -361,11 +361,13 @@ def expire(sha256: str, *, before: float) -> bool:
 
 def derived(row: Evidence, kind: str) -> bytes | None:
     """The data that was derived from a row's bytes and stored under the name `kind`, or None if it must be derived."""
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
     try:
         with default_storage.open(blob_name(row.sha256, f".{kind}")) as file:
-            return zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file)).read()
+            data = decompressor.decompress(file.read())
     except (FileNotFoundError, zstandard.ZstdError):
         return None
+    return data if decompressor.eof else None  # a power cut may have left only a part of it
 
 
 def derived_before(row: Evidence, prefix: str) -> bytes | None:
@@ -378,11 +380,10 @@ def derived_before(row: Evidence, prefix: str) -> bytes | None:
 
 
 def keep_derived(row: Evidence, kind: str, data: bytes) -> None:
-    """Store data derived from a row's bytes beside them. It may be deleted at any time."""
+    """Store data derived from a row's bytes beside them. It may be deleted at any time, and a power cut may lose it."""
     name = blob_name(row.sha256, f".{kind}")
     with scratch_file() as scratch:
         _compress(io.BytesIO(data), scratch)
-        os.fsync(scratch.fileno())
         _storage().put(name, scratch.path)
 
 

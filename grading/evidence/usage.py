@@ -4,8 +4,11 @@ them, like its records (`grading.evidence.logs`), so that a session's usage can 
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from grading import formats
 from grading.evidence import store
@@ -24,8 +27,7 @@ MIN_UNIQUE_ID: Final = 20
 """Providers' ids of messages that are shorter, such as "msg_1", are not unique in the world."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelResponse:
+class ModelResponse(Struct, frozen=True, kw_only=True):
     """One response of a model. `message` is a hash of the provider's id for it, which all copies share, and `record` of
     the log record that it came from; None if the log has none. `at` is a timestamp in seconds.
 
@@ -147,7 +149,7 @@ def save_usage(row: Evidence, usage: LogUsage) -> None:
 
 def _deserialize(stored: bytes) -> LogUsage:
     data = json.loads(stored)
-    names = ModelResponse.__slots__
+    names = ModelResponse.__struct_fields__
     responses = tuple(ModelResponse(**dict(zip(names, values, strict=True))) for values in data["responses"])
     return LogUsage(responses=responses, is_whole=data["whole"])
 

@@ -47,7 +47,7 @@ class _ValidJson:
 
 def read_document(
     stream: BinaryIO, tally: LineTally, paths: frozenset[str], *, max_size: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yields (a unique text, {"path", "value"}) for each value at one of the paths of a JSON document, in its order.
 
     A path has the keys from the document's root, and `item` for a list's items: `messages.item.id`. A value of more
@@ -63,7 +63,7 @@ def read_document(
                 tally.problems.note(f"{path} is longer than {max_size} characters and was skipped")
             else:
                 tally.lines += 1
-                yield str(number), {"path": path, "value": value}
+                yield b"%d" % number, {"path": path, "value": value}
     except ijson.IncompleteJSONError:
         tally.lines += 1
         tally.torn_tail = True
@@ -104,13 +104,16 @@ def _values(stream: BinaryIO, paths: frozenset[str], max_size: int) -> Iterator[
 def _events(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """The parser's events, with U+FFFD for NUL, which no database can store. Raises JSONError and TooDeep."""
     depth = 0
-    for event, value in ijson.basic_parse(_ValidJson(stream), use_float=True):
-        depth += (event in OPENING) - (event in CLOSING)
-        if depth > MAX_DEPTH:
-            raise TooDeep(f"nested deeper than {MAX_DEPTH}")
-        if isinstance(value, str) and "\x00" in value:
-            value = value.replace("\x00", "\ufffd")  # noqa: PLW2901
-        yield event, value
+    try:
+        for event, value in ijson.basic_parse(_ValidJson(stream), use_float=True):
+            depth += (event in OPENING) - (event in CLOSING)
+            if depth > MAX_DEPTH:
+                raise TooDeep(f"nested deeper than {MAX_DEPTH}")
+            if isinstance(value, str) and "\x00" in value:
+                value = value.replace("\x00", "\ufffd")  # noqa: PLW2901
+            yield event, value
+    except UnicodeDecodeError as error:
+        raise ijson.JSONError("the escape of the second half of a surrogate pair alone") from error
 
 
 def read_beginning(head: bytes) -> Any:

@@ -1,9 +1,11 @@
 """Reads a session's own events from its logs (its main log, then its subagents'), without other sessions' records."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from grading import formats
 from grading.formats.events import Boundary, Event

@@ -9,13 +9,14 @@ gptme: a digest of role, time and content. Long identities are replaced by diges
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b, sha256
 from itertools import chain
 from typing import Any, BinaryIO, ClassVar, Final
+
+from msgspec.structs import replace
 
 from grading.formats.documents import read_document
 from grading.formats.events import (
@@ -40,10 +41,9 @@ MAX_MODELS: Final = 100
 MAX_KINDS: Final = 40
 """Unknown kinds and tools that are told apart."""
 MAX_NAMED: Final = 5
-MAX_RECORD_IDS: Final = 200_000
 MAX_IDENTITY_LENGTH: Final = 64
-BATCH_SIZE: Final = 100
-"""Events are yielded in batches of about this size, which is faster than one by one."""
+BATCH_SIZE, BATCH_BYTES = 100, 1024 * 1024
+"""Events are yielded in batches of about this size, or of as many bytes of the log: that is faster than one by one."""
 SURE, LIKELY, NO = 1.0, 0.6, 0.0  # scores of a record in detection
 Record = Mapping[str, Any]
 
@@ -115,7 +115,7 @@ class Parser(Recogniser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """(source text, record) of each record of a log. Lines with the same source text are repeats."""
         if form is Form.DOCUMENT:
             return read_document(stream, tally, cls.paths, max_size=max_line)
@@ -173,14 +173,18 @@ class Parser(Recogniser):
 
     def take_background(self) -> list[Background]:
         """What was noted since the last time. It comes after the events of its record, so it has the last number."""
+        if not self._background:
+            return []
         background, self._background = self._background, []
         return [replace(event, number=self._last_number) for event in background]
 
     def note_time(self, at: datetime | None) -> datetime | None:
         """Extend `started_at` to `ended_at` so that it includes a time; returns that time."""
         if at is not None:
-            self.started_at = at if self.started_at is None else min(self.started_at, at)
-            self.ended_at = at if self.ended_at is None else max(self.ended_at, at)
+            if self.started_at is None or at < self.started_at:
+                self.started_at = at
+            if self.ended_at is None or at > self.ended_at:
+                self.ended_at = at
         return at
 
     def count_response(self, model: str) -> None:
@@ -270,8 +274,7 @@ class Parser(Recogniser):
 class TranscriptReader:
     """The events of one transcript, in order, in constant memory.
 
-    Can be iterated once. `header`, `report` and `records` are complete after the iteration; `format` is available at
-    once.
+    Can be iterated once. `header` and `report` are complete after the iteration; `format` is available at once.
     """
 
     def __init__(
@@ -289,9 +292,7 @@ class TranscriptReader:
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
         self._objects = parser.read_records(stream, form, self._tally, max_line=max_line)
-        self._recent_lines = RecentKeys()
-        self._recent_ids = RecentKeys()
-        self._records: dict[str, None] = {}
+        self._recent_records = RecentKeys()
         self._recognised = 0
         self._duplicates = 0
         self._calls = 0
@@ -311,11 +312,6 @@ class TranscriptReader:
     @property
     def header(self) -> TranscriptHeader:
         return self._parser.header()
-
-    @property
-    def records(self) -> Collection[str]:
-        """The shared identities of the log's records, each once, in order; the first MAX_RECORD_IDS of them."""
-        return self._records.keys()
 
     @property
     def report(self) -> ParseReport:
@@ -356,32 +352,34 @@ class TranscriptReader:
     def _read(self) -> Iterator[list[Event]]:
         """Feed the parser each record that was not read before, and yield the events in batches.
 
-        A record was read before if a recent line had the same text or a recent record the same unique id.
+        A record was read before if a recent one had the same unique id, or the same text if it has no id.
         """
+        parser, recent = self._parser, self._recent_records
         batch: list[Event] = []
+        size = 0
         for source, record in self._objects:
-            digest = blake2b(source.encode(), digest_size=16).digest()
-            own_id = self._parser.identity(record)
-            if self._recent_lines.check_and_add(digest) or (own_id and self._recent_ids.check_and_add(own_id)):
+            own_id = parser.identity(record)
+            key = shorten_identity(own_id) if own_id else blake2b(source, digest_size=16).digest()
+            if recent.check_and_add(key):
                 self._duplicates += 1
                 self._recognised += 1
                 continue
-            record_id = self._parser.shared_identity(record)
-            self._parser.record_id = record_id
-            events = self._parser.feed(record)
-            background = self._parser.take_background()
+            record_id = parser.shared_identity(record)
+            parser.record_id = record_id
+            events = parser.feed(record)
+            background = parser.take_background()
             if events is None:
                 batch += background
-                self._recent_lines.discard(digest)  # so that a repeat counts as unrecognised too
+                if not own_id:
+                    recent.discard(key)  # so that a repeat counts as unrecognised too
                 continue
             self._recognised += 1
-            if record_id and len(self._records) < MAX_RECORD_IDS:
-                self._records[record_id] = None
             batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
             batch += background
-            if len(batch) >= BATCH_SIZE:
+            size += len(source)
+            if len(batch) >= BATCH_SIZE or size >= BATCH_BYTES:
                 yield self._count_calls(batch)
-                batch = []
+                batch, size = [], 0
         batch += self._parser.finish()
         yield self._count_calls([*batch, *self._parser.take_background()])
 

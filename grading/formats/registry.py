@@ -95,7 +95,7 @@ HARNESSES: Final = (
         tier=FormatTier.FULL,
         logs="~/.local/share/gptme/logs/<session>/conversation.jsonl; terminal output",
         hook="session.end in ~/.config/gptme/config.toml",
-        samples=49,
+        samples=58,
         sources=2,
     ),
     Harness(

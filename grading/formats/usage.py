@@ -3,12 +3,14 @@
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from grading.formats.lines import Problems, RecentKeys
-from grading.formats.values import count_or_none, mapping, word_set
+from grading.formats.values import MAX_COUNT, count_or_none, mapping, word_set
 
 FIELD_BY_KEY: Final = {
     "input_tokens": "input_tokens",
@@ -30,8 +32,7 @@ IGNORED_KEYS: Final = word_set(
 ONE_HOUR_KEY: Final = "ephemeral_1h_input_tokens"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedTokens:
+class ReportedTokens(Struct, frozen=True, kw_only=True):
     """Tokens of a response, or of a session so far. The first four counts are disjoint; None means "not recorded".
 
     `hour_cache_write_tokens` are those of the `cache_write_tokens` that are cached for an hour. `is_valid`: none of the
@@ -47,6 +48,8 @@ class ReportedTokens:
 
     def maximum(self, other: "ReportedTokens") -> "ReportedTokens":
         """The larger count of each field: a streamed response repeats its usage while its output grows."""
+        if other == self:
+            return self
         return self._combine(other, max)
 
     def plus(self, other: "ReportedTokens") -> "ReportedTokens":
@@ -68,7 +71,7 @@ class ReportedTokens:
 
     def fields(self) -> list[tuple[str, int | None]]:
         """The counts by name."""
-        return [(name, getattr(self, name)) for name in self.__slots__ if name != "is_valid"]
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "is_valid"]
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +103,8 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
         if name is None:
             if key not in IGNORED_KEYS:
                 problems.note(f"unknown usage key {key[:40]!r}")
+        elif type(value) is int and 0 <= value <= MAX_COUNT:
+            tokens[name] = value
         elif (number := count_or_none(value)) is not None:
             tokens[name] = number
         elif value is not None:
@@ -111,8 +116,7 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
     return reported.without_cached_input() if input_has_cached else reported
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """The usage of one model response, with time and record id of the first line that reported it.
 
     `message` is the provider's id of the response, "" if the log has none, and `speed` how fast it was ordered.

@@ -77,6 +77,8 @@ def parse_time(value: object) -> datetime | None:
     try:
         if isinstance(value, str):
             parsed = datetime.fromisoformat(value)
+            if parsed.tzinfo is UTC:
+                return parsed
             return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
         epoch = count_or_none(value)
         if epoch is None:

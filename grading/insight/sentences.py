@@ -100,10 +100,11 @@ def write_headline(change: PeriodChange) -> str:
     "16 Nov – 22 Nov: 341 sessions earned .619 on average, up .020 on the week before."
     """
     after, before = change.after, change.before
+    if not after.sessions:
+        return f"No session ended in {write_span(change.after_span)}."
     if after.value is None:
-        return (
-            f"No session of {write_span(change.after_span)} has a value yet: {_plural(after.sessions, 'session')} came."
-        )
+        came = _plural(after.sessions, "session")
+        return f"{write_span(change.after_span)}: {came} ended, and none has a value yet."
     verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
     span, sessions = write_span(change.after_span), _plural(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"

@@ -48,8 +48,12 @@ def export_sessions(files: Iterable[Path], folder: Path) -> tuple[list[Path], se
             sources |= {path, *(path.with_name(path.name + suffix) for suffix in SIDE_FILES)}
         elif storage := _storage_of(path):
             sources.add(path)
-            if path.parent.parent == storage / "session":
-                exports += _export_stored(path, target)
+            info = _load(path) if path.parent.parent == storage / "session" else {}
+            if isinstance(info.get("id"), str):
+                target.mkdir()
+                export = target / f"{_safe_name(info['id'])}.json"
+                _write(export, info, _stored_messages(storage, info["id"]))
+                exports.append(export)
     return exports, sources
 
 
@@ -96,16 +100,14 @@ def _export_database(path: Path, target: Path) -> Iterator[Path]:
             copy.row_factory = sqlite3.Row
             for row in copy.execute("select * from session order by id").fetchall():
                 export = target / f"{_safe_name(str(row['id']))}.json"
-                _write(export, _session_info(row), _database_messages(copy, str(row["id"])))
+                columns = row.keys()
+                info = {name: row[column] for name, column in SESSION_COLUMNS.items() if column in columns}
+                times = [name for name in ("created", "updated") if f"time_{name}" in columns]
+                info["time"] = {name: row[f"time_{name}"] for name in times}
+                _write(export, info, _database_messages(copy, str(row["id"])))
                 yield export
     except sqlite3.Error as error:
         logger.warning("%s could not be read: %s", path, error)
-
-
-def _session_info(row: sqlite3.Row) -> dict[str, Any]:
-    columns = row.keys()
-    info = {name: row[column] for name, column in SESSION_COLUMNS.items() if column in columns}
-    return info | {"time": {name: row[f"time_{name}"] for name in ("created", "updated") if f"time_{name}" in columns}}
 
 
 def _database_messages(copy: sqlite3.Connection, session: str) -> Iterator[dict[str, Any]]:
@@ -120,17 +122,6 @@ def _database_messages(copy: sqlite3.Connection, session: str) -> Iterator[dict[
                 for part_id, part in parts
             ],
         }
-
-
-def _export_stored(path: Path, target: Path) -> Iterator[Path]:
-    """Export a session of the storage before version 1.2, from its file."""
-    info = _load(path)
-    if not isinstance(info.get("id"), str):
-        return
-    target.mkdir()
-    export = target / f"{_safe_name(info['id'])}.json"
-    _write(export, info, _stored_messages(path.parents[2], info["id"]))
-    yield export
 
 
 def _stored_messages(storage: Path, session: str) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from grading import clock, formats
 from grading.judging import client, inputs, judges, key_tests, reader, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.core.order import LogBytes, PromptOrder
-from grading.judging.core.prompt import Case, Prompt
+from grading.judging.core.prompt import Case
 from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import Deferred, Graded
 from grading.judging.core.verdict_score import VERSION
@@ -51,7 +51,17 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     production = collect(signals)
     fallback = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
     case = Case(metadata={"kind of work": "code"}, signals=signals, production=production)
-    prompt = _write_prompt(case, LogBytes(data=data, filename=f"{which}.jsonl"), rubric, judge)
+    # Written by the process that also writes the prompts of sessions.
+    order = PromptOrder(
+        case=case,
+        logs=[LogBytes(data=data, filename=f"{which}.jsonl")],
+        foreign=frozenset(),
+        rubric=inputs.rubric_text(rubric),
+        budget=settings.JUDGE_INPUT_TOKENS,
+        smaller=1.0,
+        chars_per_token=limiter.shared().characters_per_token(judge.name),
+    )
+    prompt = reader.shared().fill(order)
     expected = CallCost(input_tokens=prompt.tokens, output_tokens=client.MAX_OUTPUT_TOKENS)
     limit = JudgePolicy.objects.current().daily_budget_usd
     if limit is not None and budget.spent_today(now) + budget.estimate(judge, expected) > limit:
@@ -68,26 +78,6 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     )
     if not is_new:
         return None
-    _call(judge, prompt, rubric, row)
-    return row
-
-
-def _write_prompt(case: Case, log: LogBytes, rubric: Rubric, judge: Judge) -> Prompt:
-    """The prompt, written by the process that also writes those of sessions."""
-    order = PromptOrder(
-        case=case,
-        logs=[log],
-        foreign=frozenset(),
-        rubric=inputs.rubric_text(rubric),
-        budget=settings.JUDGE_INPUT_TOKENS,
-        smaller=1.0,
-        chars_per_token=limiter.shared().characters_per_token(judge.name),
-    )
-    return reader.shared().fill(order)
-
-
-def _call(judge: Judge, prompt: Prompt, rubric: Rubric, row: CanaryRun) -> None:
-    """Ask the judge, and store in `row` what it answered, or why it did not. The quota learns from the answer."""
     call = row.call = key_tests.begin(judge)
     row.save()  # before the call, so that it is known for what it was
     outcome = client.send(judge, prompt, rubric)
@@ -101,3 +91,4 @@ def _call(judge: Judge, prompt: Prompt, rubric: Rubric, row: CanaryRun) -> None:
     key_tests.finish(call, judge, outcome.model, outcome.row)
     row.save()
     quota.learn(judge, outcome.result, started_at=call.started_at, now=clock.now())
+    return row

@@ -10,7 +10,7 @@ from grading.evidence.material import counted_facts
 from grading.judging import reader
 from grading.judging.core.order import LogBytes, PromptOrder
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.models import Evidence, Rubric, Session
+from grading.models import Rubric, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.reward import rewards, sources
 from grading.vocabulary import WorkKind
@@ -57,9 +57,15 @@ def build(
     It is built in a separate process (`reader`). Raises ReaderLost, and whatever reading evidence raises.
     """
     rows = material.graded_logs(session)
+    log_bytes = []
+    for row in rows:
+        with store.open(row) as stream:
+            data = stream.read()
+        ids = () if row is rows[-1] else logs.load_records(row).ids
+        log_bytes.append(LogBytes(data=data, filename=row.filename, ids=ids, format=row.format))
     order = PromptOrder(
         case=case(session, with_events=False),
-        logs=[_log(row, is_last=row is rows[-1]) for row in rows],
+        logs=log_bytes,
         foreign=ownership.foreign_records(session) if rows else frozenset(),
         rubric=rubric_text(rubric, about=session),
         budget=budget,
@@ -67,13 +73,6 @@ def build(
         chars_per_token=chars_per_token,
     )
     return reader.shared().fill(order)
-
-
-def _log(row: Evidence, *, is_last: bool) -> LogBytes:
-    with store.open(row) as stream:
-        data = stream.read()
-    ids = () if is_last else logs.load_records(row).ids
-    return LogBytes(data=data, filename=row.filename, ids=ids, format=row.format)
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:

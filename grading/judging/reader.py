@@ -46,7 +46,14 @@ class EvidenceReader:
         """Build a prompt. Raises ReaderLost, or ValueError if the evidence cannot be read."""
         request = pickle.dumps(order)
         with self._lock:
-            process = self._running_process()
+            if self.process is None or self.process.poll() is not None:
+                self._end()
+                command = [sys.executable, "-m", "grading.judging.reading_process", str(self.memory), str(self.seconds)]
+                environment = {name: os.environ[name] for name in PASSED if name in os.environ}
+                self.process = subprocess.Popen(  # noqa: S603 - the project's own module
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
+                )
+            process = self.process
             is_late = threading.Event()
 
             def end() -> None:
@@ -73,16 +80,6 @@ class EvidenceReader:
     def close(self) -> None:
         with self._lock:
             self._end()
-
-    def _running_process(self) -> subprocess.Popen[bytes]:
-        if self.process is None or self.process.poll() is not None:
-            self._end()
-            command = [sys.executable, "-m", "grading.judging.reading_process", str(self.memory), str(self.seconds)]
-            environment = {name: os.environ[name] for name in PASSED if name in os.environ}
-            self.process = subprocess.Popen(  # noqa: S603 - the project's own module
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
-            )
-        return self.process
 
     def _end(self) -> int | None:
         process, self.process = self.process, None

@@ -306,6 +306,13 @@ def _create_verdict(
     # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
     witness = material.load_material(session).witness
     disagrees = "" if scored is None else disagreement(graded.score, scored)
+    # All readings with their median and range, once there are enough.
+    spread: dict[str, Any] = {}
+    if job.sample_of is not None:
+        readings = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
+        values = [each for each in (job.sample_of.value, *readings, value) if each is not None]
+        if len(values) >= MAX_READINGS:
+            spread = {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
     took_ms = (clock.now() - attempt.started_at) // dt.timedelta(milliseconds=1)
     return Grade.objects.create(
         session=session,
@@ -324,7 +331,7 @@ def _create_verdict(
             "read": attempt.read,
             "witness": witness.value,
             **terms(graded.score, scored),
-            **_spread(session, job, value),
+            **spread,
         },
         replicate=len(replicates),
         parallel=job.is_parallel,
@@ -334,17 +341,6 @@ def _create_verdict(
         duration_ms=took_ms if 0 <= took_ms < 2**31 else None,  # None if the clock was set meanwhile
         **identity,
     )
-
-
-def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:
-    """All readings with their median and range, once there are enough; else empty."""
-    if job.sample_of is None:
-        return {}
-    readings = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
-    values = [each for each in (job.sample_of.value, *readings, value) if each is not None]
-    if len(values) < MAX_READINGS:
-        return {}
-    return {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
 
 
 def terms(overall: float, scored: VerdictScore | None) -> dict[str, Any]:

@@ -198,28 +198,23 @@ def _call_judge(
         if slot is None:
             return None
         if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost), prompt_sha256=prompt.sha256):
-            return attempt, _send(turn, attempt, prompt, slot)
+            answer = client.send(turn.judge, prompt, turn.job.rubric)
+            # It may have been paid for: it is stored before anything else can go wrong.
+            answer = patiently(partial(results.keep, attempt, answer, turn.judge), seconds=PATIENCE)
+            shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
+            is_answer = not isinstance(answer.result, Deferred)
+            remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
+            patiently(remember, seconds=PATIENCE)
+            result = answer.result
+            if isinstance(result, Deferred) and result.scope is DeferralScope.PACE and result.retry_at:
+                shared.block(turn.judge.name, result.retry_at)
+            return attempt, answer
     if slot is not None:
         shared.settle(slot, None)
     if attempt is None or not isinstance(prompt, Deferred):
         return None
     _return_probe(turn)
     return attempt, unsent(prompt)
-
-
-def _send(turn: Turn, attempt: JudgeAttempt, prompt: Prompt, slot: Slot) -> CallOutcome:
-    """Call the judge and store its answer; update the limiter and the quota by it."""
-    shared = limiter.shared()
-    answer = client.send(turn.judge, prompt, turn.job.rubric)
-    # It may have been paid for: it is stored before anything else can go wrong.
-    answer = patiently(partial(results.keep, attempt, answer, turn.judge), seconds=PATIENCE)
-    shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
-    is_answer = not isinstance(answer.result, Deferred)
-    remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
-    patiently(remember, seconds=PATIENCE)
-    if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
-        shared.block(turn.judge.name, answer.result.retry_at)
-    return answer
 
 
 def unsent(why: Deferred) -> CallOutcome:

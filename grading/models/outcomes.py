@@ -14,6 +14,8 @@ from grading.vocabulary import LabelledEnum
 from grading.witness import Witness
 
 MAX_KIND = 40
+# Who reported an outcome, by the first word of its source. For a token, its witness says it.
+REPORTERS = {"repository": "this site", "github": "GitHub’s webhook", "person": "a person"}
 
 
 class OutcomeKind(StrEnum):
@@ -56,7 +58,7 @@ class OutcomeRecord(models.Model):
     observed_at = models.DateTimeField()
     url = redacted_char(max_length=500, blank=True)
     detail = redacted_char(max_length=300, blank=True)
-    # Who reported it: "repository 3", "token 7", "github 3".
+    # Who reported it: "repository 3", "token 7", "github 3", "person 2".
     source = models.CharField(max_length=60)
     witness = enum_field(Witness)
     recorded_at = models.DateTimeField(default=timezone.now)
@@ -85,6 +87,11 @@ class OutcomeRecord(models.Model):
     def shown_result(self) -> str:
         """The result in words, or a NUMBER in percent."""
         return self.get_result_display() if self.number is None else f"{self.number:.0%}"
+
+    @property
+    def reporter(self) -> str:
+        """Who reported it, in words."""
+        return REPORTERS.get(self.source.partition(" ")[0]) or self.get_witness_display()
 
 
 class Repository(models.Model):

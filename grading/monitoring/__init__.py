@@ -55,6 +55,11 @@ def is_advisory(rule: str) -> bool:
     return rule in RULES and RULES[rule].severity is Severity.ADVISORY
 
 
+def quotes_verdict(rule: str) -> bool:
+    """Whether flags of the rule with this id tell something of the judge's verdict."""
+    return rule in RULES and RULES[rule].quotes_verdict
+
+
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
     """Whether one of these open alarms is about the first judge's calls, which may fail although its quota is open."""
     return any(alarm.rule == JUDGE_OUT and alarm.about == about_judge(JudgeRole.FIRST) for alarm in alarms)

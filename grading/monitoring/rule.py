@@ -44,7 +44,8 @@ class Rule:
     `every`: how often it runs; None means after each judge's answer and each change of a flag, and every few seconds,
     so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs once a day, outside a
     transaction. One that `is_attended` is run by the threads that send heartbeats, because it is about the programs
-    that run the others.
+    that run the others. One that `quotes_verdict` says of a session how far its verdict is from something; people who
+    are to grade the session blind see its title only.
 
     `list_sessions` returns the keys of the sessions behind an alarm, in order of time, given what the alarm is about.
     Without it they are those of the finding.
@@ -61,6 +62,7 @@ class Rule:
     nightly: bool = False
     is_attended: bool = False
     notify_externally: bool = False
+    quotes_verdict: bool = False
     list_sessions: Callable[[str, dt.datetime], Sequence[int]] | None = None
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:

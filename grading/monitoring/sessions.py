@@ -110,7 +110,19 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     work = independent_work(session)
     if not work:
         return ""
-    request = _last_request(session)
+    # The last request for the session's verdict. There is none if a person cancelled it, there was nothing to judge, or
+    # there is no judge any more.
+    jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
+    job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
+    request = None
+    if job is not None:
+        request = VerdictRequest(
+            requested_at=job.created_at,
+            is_open=job.state in OPEN_STATES,
+            is_backlog=job.backlog,
+            is_history=session.ended_at <= job.created_at - RECENT,
+            is_blocked=job.reason in OUT,
+        )
     if not lacks_verdict(request, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
     if request is None or not request.is_overdue(now):
@@ -168,23 +180,6 @@ def is_accounted(grades: CurrentGrades) -> bool:
 def first_judge_fails() -> bool:
     """Whether there is an open alarm about the first judge's calls."""
     return Alarm.objects.filter(rule=judge_out.id, about=about_judge(JudgeRole.FIRST), resolved_at=None).exists()
-
-
-def _last_request(session: Session) -> VerdictRequest | None:
-    """The last request for the session's verdict; None if there was none, a person cancelled it, there was nothing to
-    judge, or there is no judge any more.
-    """
-    jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
-    job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
-    if job is None:
-        return None
-    return VerdictRequest(
-        requested_at=job.created_at,
-        is_open=job.state in OPEN_STATES,
-        is_backlog=job.backlog,
-        is_history=session.ended_at <= job.created_at - RECENT,
-        is_blocked=job.reason in OUT,
-    )
 
 
 # Shorter files may be equal by chance: "# Done", an empty patch.
@@ -338,6 +333,7 @@ def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datet
 @flag_rule(
     id="A37",
     title="The judge’s readings of a session are far apart",
+    quotes_verdict=True,
     means=(
         f"Flags a session with three readings more than {number(MAX_SPREAD)} apart; the median is the verdict. Opens "
         "at the third such session in seven days."
@@ -374,6 +370,7 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
 @flag_rule(
     id=CONTESTED,
     title="What a session left behind contradicts the judge",
+    quotes_verdict=True,
     means=(
         f"Flags a session whose artifacts would be worth more than {number(CONTESTED_ABOVE)} above its current "
         "verdict, once the judge has read it three times or won’t read it again. Opens at an agent’s third such "
@@ -405,6 +402,7 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
 @flag_rule(
     id=CLAIMED_ABOVE,
     title="An agent claims far more than the judge saw",
+    quotes_verdict=True,
     means=(
         "Flags a session whose artifacts, vouched for by its agent alone, would be worth more than "
         f"{number(CONTESTED_ABOVE)} above its verdict. The verdict stands. Opens at an agent’s third such session "

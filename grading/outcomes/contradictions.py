@@ -1,4 +1,4 @@
-"""Puts sessions into the review queue whose verdict and outcome contradict each other."""
+"""Puts sessions into the review queue whose verdict and outcome contradict each other, and takes them off again."""
 
 import datetime as dt
 
@@ -17,21 +17,30 @@ GAP = 0.4
 PATIENCE = dt.timedelta(days=14)
 # So many sessions of one arm on one day become one item.
 TOGETHER = 5
+# How the reason of such an item begins, and the reason of one whose contradiction is over.
+COMBINED, OVER = "Verdicts and outcomes", "The verdict and the outcome agree again."
 RESULTS: dict[str, float] = {OutcomeResult.PASS: 1.0, OutcomeResult.FAIL: 0.0}
 
 
 def check(session: Session, now: dt.datetime) -> bool:
     """Open a review item for a session whose verdict and outcome are at least GAP apart. Whether it did.
 
-    Not if a person has graded it or taken it off the queue, nor if it waits already.
+    Not if a person has graded it or taken it off the queue, nor if it waits already. An item that nobody has answered
+    closes when its contradiction is over, and opens again with the next one.
     """
     with transaction.atomic():
-        locked = (
-            Session.objects.select_for_update(of=("self",)).select_related("verdict", "category").get(pk=session.pk)
-        )
+        rows = Session.objects.select_for_update(of=("self",))
+        locked = rows.select_related("verdict", "category", "review_item").get(pk=session.pk)
+        item: ReviewItem | None = getattr(locked, "review_item", None)
         reason = find(locked, now)
-        has_item = ReviewItem.objects.filter(session=locked).exists()
-        if not reason or has_item or locked.reward_source == "human":
+        if not reason:
+            is_own = item is not None and item.state == ItemState.OPEN and item.entered_as == QueueEntry.OUTCOME
+            if item is not None and is_own and not item.why.startswith(COMBINED):
+                ReviewItem.objects.open().filter(pk=item.pk).update(why=OVER)
+                queue.leave(item, ItemState.DONE)
+            return False
+        is_over = item is not None and item.state == ItemState.DONE and item.why == OVER
+        if (item and not is_over) or locked.reward_source == "human":
             return False
         queue.enter(locked, QueueEntry.OUTCOME, reason)
         _combine(locked, now)
@@ -67,14 +76,14 @@ def _combine(session: Session, now: dt.datetime) -> None:
         entered_as=QueueEntry.OUTCOME,
         entered_at__gte=midnight(timezone.localdate(now)),
         session__category=session.category,
-    ).order_by("pk")
-    items = list(today)
+    )
+    items = list(today.exclude(why=OVER).order_by("pk"))
     if len(items) < TOGETHER:
         return
     first, *others = items
     arm = session.category.name if session.category else "no category"
     ReviewItem.objects.filter(pk=first.pk).update(
-        why=f"Verdicts and outcomes of {len(items)} sessions of {arm} contradict each other today. This is the first."
+        why=f"{COMBINED} of {len(items)} sessions of {arm} contradict each other today. This is the first."
     )
     for item in others:
         queue.leave(item, ItemState.DONE)

@@ -29,7 +29,7 @@ from grading.outcomes.git import GitFailed
 from grading.outcomes.landing import CommitOutcome, DefaultBranch
 from grading.outcomes.local_repositories import RepositoryRefused
 from grading.outcomes.mirror import HASH, CommitInfo, Mirror
-from grading.outcomes.recording import ReportedOutcome, record
+from grading.outcomes.recording import ReportedOutcome, append
 from grading.witness import Witness
 from gradingsite.sealing import CannotBeRead, unseal
 
@@ -49,6 +49,16 @@ TOKEN_PURPOSE = "repository token"  # noqa: S105 - no secret
 def mirror_of(repository: Repository) -> Mirror:
     """The mirror on this host."""
     return Mirror(Path(settings.STATE_DIR) / "mirrors" / f"{repository.pk}.git")
+
+
+def delete_stale_mirrors() -> int:
+    """Delete the mirrors of repositories that are not followed any more from this host. Returns how many."""
+    folders = list((Path(settings.STATE_DIR) / "mirrors").glob("*.git"))
+    followed = {str(pk) for pk in Repository.objects.values_list("pk", flat=True)}  # after the folders: one may be new
+    stale = [Mirror(folder) for folder in folders if folder.stem not in followed]
+    for mirror in stale:
+        mirror.delete()
+    return len(stale)
 
 
 def next_check(ended_at: dt.datetime, now: dt.datetime) -> dt.datetime | None:
@@ -78,53 +88,74 @@ def look_up_soon(repository: Repository, now: dt.datetime) -> int:
 
 
 def run_due(now: dt.datetime) -> int:
-    """Look up the sessions that are due. Returns how many."""
+    """Look up the sessions that are due, BATCH at a time, and fetch each repository at most once. Returns how many."""
+    fetched: dict[int, bool] = {}
     for repository in Repository.objects.filter(is_paused=False, first_fetched_at=None):
         # Its commits so far are history: what comes later can be told from them.
         if repository.fetched_at is None or now - repository.fetched_at > LEASE:
-            fetch(repository, now)
-    enrol(now)
+            fetched[repository.pk] = fetch(repository, now)
+    while enrol(now) == BATCH:
+        pass
     due = SessionLanding.objects.filter(next_check_at__lte=now).order_by("next_check_at", "pk")
-    with transaction.atomic():
-        keys = [row.pk for row in due.select_for_update(skip_locked=True)[:BATCH]]
-        SessionLanding.objects.filter(pk__in=keys).update(next_check_at=now + LEASE)
-    sessions = list(Session.objects.filter(pk__in=keys).select_related("agent", "project"))
-    if sessions:
-        look_up(sessions, now)
-    return len(sessions)
+    count = 0
+    while True:
+        with transaction.atomic():
+            keys = [row.pk for row in due.select_for_update(skip_locked=True)[:BATCH]]
+            SessionLanding.objects.filter(pk__in=keys).update(next_check_at=now + LEASE)
+        if not keys:
+            return count
+        look_up(list(Session.objects.filter(pk__in=keys).select_related("agent", "project")), now, fetched)
+        count += len(keys)
 
 
-def look_up(sessions: Sequence[Session], now: dt.datetime) -> None:
+def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bool] | None = None) -> None:
     """Find out what became of the commits of these sessions, and record what changed.
 
-    Fetches each repository of their projects once. If that fails, its sessions are left as they are and looked up
-    again after LEASE.
+    Fetches each repository of their projects, but for those that were `fetched` in this round already: by primary key,
+    whether it worked. The sessions of a repository that cannot be read are left as they are and looked up again after
+    LEASE.
     """
+    fetched = {} if fetched is None else fetched
     repositories = list(Repository.objects.filter(is_paused=False).select_related("project"))
     by_project = {repository.project_id: repository for repository in repositories}
     homes = {session.pk: by_project.get(session.project_id) if session.project_id else None for session in sessions}
-    unreadable = {each.pk for each in {*homes.values()} if each is not None and not fetch(each, now)}
+    for repository in {*filter(None, homes.values())}:
+        if repository.pk not in fetched:
+            fetched[repository.pk] = fetch(repository, now)
+    unreadable = {pk for pk, worked in fetched.items() if not worked}
     readable = [each for each in repositories if each.pk not in unreadable]
     sessions = [session for session in sessions if (home := homes[session.pk]) is None or home.pk not in unreadable]
     claims = _load_claims(sessions)
-    commits_by_session = _find_commits(sessions, claims, readable, homes)
+    hashes = {claim.key for each in claims.values() for claim in each}
+    infos: dict[int, dict[str, CommitInfo]] = {}
+    for repository in readable:
+        with _logging_failure(repository, fetched):
+            infos[repository.pk] = mirror_of(repository).describe(hashes)
+    commits_by_session = _find_commits(sessions, claims, infos, readable, homes)
     commits = [commit for each in commits_by_session.values() for commit in each]
     for repository in readable:
-        with _logging_failure(repository):
+        with _logging_failure(repository, fetched):
             _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
     for session in sessions:
-        with transaction.atomic():
-            _store(session, commits_by_session[session.pk], now)
-        contradictions.check(session, now)
+        if (home := homes[session.pk]) is None or fetched[home.pk]:
+            with transaction.atomic():
+                _store(session, commits_by_session[session.pk], now)
+            contradictions.check(session, now)
 
 
 @contextmanager
-def _logging_failure(repository: Repository) -> Iterator[None]:
-    """Go on after git failed in one mirror: its commits count as not found, and other repositories are looked up."""
+def _logging_failure(repository: Repository, fetched: dict[int, bool]) -> Iterator[None]:
+    """Go on after git failed in one mirror: its commits count as not found, and other repositories are looked up. A
+    damaged mirror is deleted, and the next round makes it anew.
+    """
     try:
         yield
     except GitFailed as error:
+        mirror = mirror_of(repository)
         logger.warning("the mirror of %s could not be read: %s", repository, error)
+        if mirror.is_damaged():
+            mirror.delete()
+            fetched[repository.pk] = False
 
 
 def fetch(repository: Repository, now: dt.datetime) -> bool:
@@ -164,15 +195,11 @@ def _load_claims(sessions: Sequence[Session]) -> dict[int, list[Artifact]]:
 def _find_commits(
     sessions: Sequence[Session],
     claims: Mapping[int, Sequence[Artifact]],
+    infos: Mapping[int, Mapping[str, CommitInfo]],
     repositories: Sequence[Repository],
     homes: Mapping[int, Repository | None],
 ) -> dict[int, list[SessionCommit]]:
     """Unsaved rows for the commits of each session: where each is, and whether it counts as the session's own."""
-    hashes = {claim.key for each in claims.values() for claim in each}
-    infos: dict[int, dict[str, CommitInfo]] = {repository.pk: {} for repository in repositories}
-    for repository in repositories:
-        with _logging_failure(repository):
-            infos[repository.pk] = mirror_of(repository).describe(hashes)
     context = _ClaimContext(sessions, claims, infos)
     commits_by_session: dict[int, list[SessionCommit]] = {}
     for session in sessions:
@@ -182,7 +209,7 @@ def _find_commits(
         for claim in claims[session.pk]:
             commit = SessionCommit(session=session, claim=claim.key)
             for repository in ordered:
-                info = infos[repository.pk].get(claim.key)
+                info = infos.get(repository.pk, {}).get(claim.key)
                 if info is not None and (repository == home or _is_recognised(claim, info)):
                     commit.repository, commit.sha = repository, info.sha
                     commit.committer = short_hash(info.committer)
@@ -336,4 +363,4 @@ def _record_landing(session: Session, row: SessionLanding, commits: Sequence[Ses
     detail, source = describe(row, repository.default_branch), f"repository {repository.pk}"
     for kind, share in shares.items():
         outcome = ReportedOutcome(kind=kind, value=share, observed_at=now, detail=detail)
-        record(session, outcome, source=source, witness=Witness.OBSERVED)
+        append(session, outcome, source=source, witness=Witness.OBSERVED)

@@ -27,6 +27,10 @@ class GitFailed(Exception):
     """git ended with an error, or reached a limit. The message is git's last line, or names the limit."""
 
 
+class LimitReached(GitFailed):
+    """git took too long or printed too much."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """What git may do beyond reading its own folder.
@@ -51,7 +55,7 @@ def run(folder: Path, *arguments: str, access: Access = OFFLINE, stdin: bytes = 
         process = _start(folder, arguments, environment, stdout=output)
         _wait(process, stdin, seconds)
         if output.seek(0, os.SEEK_END) > MAX_OUTPUT:
-            raise GitFailed(f"git {arguments[0]} printed more than {MAX_OUTPUT} bytes")
+            raise LimitReached(f"git {arguments[0]} printed more than {MAX_OUTPUT} bytes")
         output.seek(0)
         return output.read()
 
@@ -95,7 +99,7 @@ def _wait(process: "subprocess.Popen[bytes]", stdin: bytes | None, seconds: floa
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.communicate()
-        raise GitFailed(f"git did not end within {seconds:g} seconds") from None
+        raise LimitReached(f"git did not end within {seconds:g} seconds") from None
     except BaseException:
         os.killpg(process.pid, 9)
         process.communicate()

@@ -13,7 +13,6 @@ from grading.evidence.owner_rule import PREFIX
 from grading.models import Artifact, Repository, Session, WebhookDelivery
 from grading.models.evidence import ArtifactKind
 from grading.models.outcomes import OutcomeKind
-from grading.outcomes import contradictions
 from grading.outcomes.addresses import pull_number
 from grading.outcomes.following import look_up_soon
 from grading.outcomes.recording import ReportedOutcome, record
@@ -59,13 +58,8 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
             reports = list(_read(repository, event, payload))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"expected a {event} event as GitHub sends it; {error} is missing or malformed") from None
-        count = 0
-        for session, outcome in reports:
-            source = f"github {repository.pk}"
-            count += record(session, outcome, source=source, witness=Witness.OBSERVED)[1]
-    for session in {session.pk: session for session, _ in reports}.values():
-        contradictions.check(session, now)
-    return count
+        source = f"github {repository.pk}"
+        return sum(record(session, outcome, source=source, witness=Witness.OBSERVED)[1] for session, outcome in reports)
 
 
 def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:

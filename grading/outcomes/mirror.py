@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,9 @@ class Fetched:
 
 
 class Mirror:
-    """The mirror in one folder. It is made by the first fetch and may be deleted at any time."""
+    """The mirror in one folder. It is made by the first fetch and may be deleted at any time; one that git cannot read
+    is made anew by the next.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,25 +70,48 @@ class Mirror:
         return fetched
 
     def _fetch(self, url: str, default_branch: str, access: git.Access) -> Fetched:
-        refs = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
-        names = [line.partition(b"\t")[2] for line in refs]
-        if f"refs/heads/{default_branch}".encode() not in names:
+        main = f"refs/heads/{default_branch}"
+        lines = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
+        has_branches = len(lines) <= MAX_REFS
+        listed = lines if has_branches else [line for line in lines if line.endswith(f"\t{main}".encode())]
+        refs = {name: sha for sha, _, name in (line.decode("utf-8", "replace").partition("\t") for line in listed)}
+        if main not in refs:
             raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
-        has_branches = len(names) <= MAX_REFS
-        specs = [f"+refs/heads/{default_branch}:refs/heads/{default_branch}"]
+        specs, wanted = [f"+{main}:{main}"], {main: refs[main]}
         if has_branches:
-            specs = ["+refs/heads/*:refs/heads/*"]
-            if any(name.startswith(b"refs/pull/") and name.endswith(b"/head") for name in names):
-                specs.append("+refs/pull/*/head:refs/pull/*/head")
-        git.run(self.folder, "fetch", "--no-tags", "--quiet", "--no-write-fetch-head", "--", url, *specs, access=access)
-        self._require_room()
+            pulls = {name for name in refs if name.startswith("refs/pull/") and name.endswith("/head")}
+            specs = ["+refs/heads/*:refs/heads/*", *(["+refs/pull/*/head:refs/pull/*/head"] if pulls else [])]
+            wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
+        if not wanted.items() <= self._refs().items():
+            options = ("--no-tags", "--quiet", "--no-write-fetch-head")
+            git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
+            self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
+    def _refs(self) -> dict[str, str]:
+        """The hash of each ref of the mirror by its name."""
+        output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
+        return {name: sha for sha, _, name in (line.partition(" ") for line in output.splitlines())}
+
     def _create(self) -> None:
-        if not (self.folder / "HEAD").exists():
-            self.delete()
-            self.folder.mkdir(mode=0o700, parents=True)
-            git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+        """Make the mirror, unless there is one whose refs git can read."""
+        if (self.folder / "HEAD").exists():
+            with suppress(git.GitFailed):
+                git.run(self.folder, "rev-list", "--all", "--no-walk", "--quiet")
+                return
+        self.delete()
+        self.folder.mkdir(mode=0o700, parents=True)
+        git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+
+    def is_damaged(self) -> bool:
+        """Whether git finds something missing or broken in the mirror. Takes as long as reading all of it."""
+        try:
+            git.run(self.folder, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+        except git.LimitReached:
+            return False
+        except git.GitFailed:
+            return True
+        return False
 
     def _require_room(self) -> None:
         """Delete a mirror that is larger than MAX_BYTES. Raises GitFailed then."""
@@ -132,7 +158,7 @@ class Mirror:
 
     def tips(self) -> set[str]:
         """The hashes of all refs."""
-        return set(git.run(self.folder, "for-each-ref", "--format=%(objectname)").decode("ascii").split())
+        return set(self._refs().values())
 
     def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The parents of each commit that is not on a branch, of all refs and of these commits."""

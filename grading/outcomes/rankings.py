@@ -2,16 +2,12 @@
 
 import datetime as dt
 
-from django.db.models import Q
-
 from grading.models import Grade, Session, SessionFacts
-from grading.models.outcomes import LandingState
 from grading.models.sessions import yours
 from grading.outcomes.auc import Ranking, rank
+from grading.outcomes.landed_work import DECIDED, SETTLED
 from grading.vocabulary import Source, Status
 
-# Work counts as landed if it did and was not reverted within this time.
-SETTLED = dt.timedelta(days=14)
 # The latest sessions that are compared.
 COMPARED = 2000
 SOURCES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
@@ -22,8 +18,7 @@ def load_rankings(now: dt.datetime) -> dict[str, Ranking]:
     """How well each source's latest grade ranks sessions by whether their work landed; and how well the number of tool
     calls does, which nobody would grade by. Three queries.
     """
-    decided = Q(landing__state__in=[state for state in LandingState if state != LandingState.UNKNOWN])
-    sessions = Session.objects.filter(yours("pk"), decided, ended_at__lte=now - SETTLED).order_by("-ended_at", "-pk")
+    sessions = Session.objects.filter(yours("pk"), DECIDED, ended_at__lte=now - SETTLED).order_by("-ended_at", "-pk")
     rows = sessions.values_list("pk", "landing__landed", "landing__reverted")[:COMPARED]
     landed = {pk: count > 0 and not reverted for pk, count, reverted in rows}
     values: dict[str, dict[int, float]] = {source: {} for source in (*SOURCES, TOOL_CALLS)}

@@ -1,13 +1,15 @@
-"""Appends outcomes of sessions, from callers, forges and the site's own look-ups."""
+"""Stores outcomes of sessions, from callers, forges and the site's own look-ups."""
 
 from typing import Annotated, Literal
 
+from django.db import transaction
 from django.utils import timezone
 from pydantic import Field, StringConstraints
 
 from grading.intake.submission import Line, Moment, Strict
 from grading.models import OutcomeRecord, Session
 from grading.models.outcomes import MAX_KIND, OutcomeResult
+from grading.outcomes import contradictions
 from grading.witness import Witness
 
 
@@ -26,6 +28,14 @@ class ReportedOutcome(Strict):
 
 
 def record(session: Session, outcome: ReportedOutcome, *, source: str, witness: Witness) -> tuple[OutcomeRecord, bool]:
+    """Append an outcome as `append` does, and put the session into the review queue if it contradicts the verdict."""
+    with transaction.atomic():
+        row, is_new = append(session, outcome, source=source, witness=witness)
+        contradictions.check(session, timezone.now())
+    return row, is_new
+
+
+def append(session: Session, outcome: ReportedOutcome, *, source: str, witness: Witness) -> tuple[OutcomeRecord, bool]:
     """Append an outcome. Returns the row, and whether it is new: what one source observed at one time is stored once.
 
     Nothing is graded or settled again.

@@ -42,7 +42,7 @@ from grading.review.queue import (
     waiting,
 )
 from grading.review.random_slice import take_turns
-from grading.review.seen import evidence_version
+from grading.review.seen import awaits_blind_grade, evidence_version
 from grading.review.unheard import flag_unheard as ask_about_silence
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "adopt",
     "ask_about_silence",
     "assign",
+    "awaits_blind_grade",
     "comment",
     "count",
     "dismiss",

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, Sum
 
 from bandit.models import Erasure, LedgerEntry
-from grading.models import Grade, ReviewAnswer, StoredReading
+from grading.models import Grade, ReviewAnswer, Session, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
 from grading.monitoring.judges import ENOUGH, IDENTITY, CalibrationStatus, JudgeInstrument, compared, in_use
@@ -39,12 +39,14 @@ __all__ = [
     "latest_arm_means",
     "narrow",
     "pairs",
+    "recent_graders",
     "store_arm_means",
     "verdict_sums",
 ]
 
 # The name of the stored reading.
 ARM_MEANS = "means of arms by judges and people"
+RECENT_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,13 @@ def calibrations() -> list[Calibration]:
     return list(pairs().calibrations.values())
 
 
+def recent_graders(now: dt.datetime) -> list[JudgeInstrument]:
+    """The graders that decided a session of the last RECENT_DAYS, the latest first. One query."""
+    recent = Session.objects.yours().filter(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS), verdict__isnull=False)
+    rows = recent.order_by().values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
+    return [JudgeInstrument(**dict(zip(IDENTITY, row, strict=False))) for row in rows.order_by("-latest")]
+
+
 def for_grader(grader: JudgeInstrument) -> Calibration:
     """One grader against people. Two queries."""
     return pairs().of(grader)
@@ -179,9 +188,13 @@ def arm_means(blind_pairs: BlindPairs) -> dict[JudgeInstrument, dict[str, ArmMea
             arm_pairs = drawn[pair.stratum[0]]
             if pair.drawn:
                 arm_pairs.append(pair.compared)
-        means[grader] = {
-            arm: _arm_mean(arm_pairs, every.get((grader, arm), GradeSums())) for arm, arm_pairs in sorted(drawn.items())
-        }
+        means[grader] = {}
+        for arm, arm_pairs in sorted(drawn.items()):
+            values = [each.judge for each in arm_pairs]
+            n, s, q = len(values), sum(values), sum(value**2 for value in values)
+            sums = every.get((grader, arm), GradeSums())
+            rest = GradeSums(n=max(sums.n - n, 0), s=sums.s - s, q=sums.q - q)
+            means[grader][arm] = arm_mean(arm_pairs, rest)
     return means
 
 
@@ -234,9 +247,3 @@ def _calibration(grader: JudgeInstrument, own: Sequence[BlindPair]) -> Calibrati
         early=len(own) - len(drawn),
         strata={stratum: agreement(compared_pairs) for stratum, compared_pairs in sorted(strata.items())},
     )
-
-
-def _arm_mean(drawn: Sequence[JudgeHumanPair], every: GradeSums) -> ArmMean:
-    values = [pair.judge for pair in drawn]
-    n, s, q = len(values), sum(values), sum(value**2 for value in values)
-    return arm_mean(drawn, GradeSums(n=max(every.n - n, 0), s=every.s - s, q=every.q - q))

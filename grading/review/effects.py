@@ -58,9 +58,18 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         for rule, about in alarm_keys
         if (was := before.alarms.get((rule, about))) != (now := after.alarms.get((rule, about)))
     ]
+    own = []
+    for key in sorted(before.own):
+        (_, observations_before), (sessions, observations_after) = before.evidence[key], after.evidence[key]
+        evidence = {
+            "sessions": sessions,
+            "observations_before": observations_before,
+            "observations_after": observations_after,
+        }
+        own.append(_arm(key, before, after) | evidence)
     source = "" if before.reward is None else before.reward.source
     return {
-        "bandits": [_arm(key, before, after) | _evidence(key, before, after) for key in sorted(before.own)],
+        "bandits": own,
         "others": [_arm(key, before, after) for key in others],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
@@ -87,13 +96,4 @@ def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, A
         "mean_after": mean_after,
         "share_before": share,
         "share_after": share_after,
-    }
-
-
-def _evidence(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, Any]:
-    (_, observations_before), (sessions, observations_after) = before.evidence[key], after.evidence[key]
-    return {
-        "sessions": sessions,
-        "observations_before": observations_before,
-        "observations_after": observations_after,
     }

@@ -121,7 +121,18 @@ def prioritise(now: dt.datetime | None = None) -> int:
         impact = priority.rounded(decay * expected.expected(Stratum(arm, source, flags > 0)) * taught)
         if impact != before:
             changed[pk] = impact
-    return _write(changed)
+    # Five hundred items a statement. One that is being answered now is left to the next sweep.
+    by_impact = sorted(changed.items(), key=lambda row: (row[1], row[0]))
+    count = 0
+    for start in range(0, len(by_impact), WRITTEN_AT_ONCE):
+        chunk = by_impact[start : start + WRITTEN_AT_ONCE]
+        alike = {value: [pk for pk, _ in same] for value, same in itertools.groupby(chunk, key=lambda row: row[1])}
+        new_impact = Case(*[When(pk__in=pks, then=Value(value)) for value, pks in alike.items()], default=F("impact"))
+        with transaction.atomic():
+            open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _ in chunk])
+            free = open_items.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            count += ReviewItem.objects.filter(pk__in=list(free)).update(impact=new_impact)
+    return count
 
 
 def first_guess(session: Session) -> float:
@@ -129,20 +140,6 @@ def first_guess(session: Session) -> float:
     whose = Whose.SAMPLES if session.is_sample else Whose.YOURS
     alike = ReviewItem.objects.open().filter(whose.rows(), session__category=session.category_id)
     return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
-
-
-def _write(changed: Mapping[int, float]) -> int:
-    """Five hundred items a statement. One that is being answered now is left to the next sweep."""
-    count, rows = 0, sorted(changed.items(), key=lambda row: (row[1], row[0]))
-    for start in range(0, len(rows), WRITTEN_AT_ONCE):
-        some = rows[start : start + WRITTEN_AT_ONCE]
-        alike = {value: [pk for pk, _ in same] for value, same in itertools.groupby(some, key=lambda row: row[1])}
-        impact = Case(*[When(pk__in=pks, then=Value(value)) for value, pks in alike.items()], default=F("impact"))
-        with transaction.atomic():
-            open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _ in some])
-            free = open_items.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-            count += ReviewItem.objects.filter(pk__in=list(free)).update(impact=impact)
-    return count
 
 
 def _shrunk(sums: tuple[int, float] | None, towards: float) -> float:

@@ -112,7 +112,16 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
         .annotate(n=Count("pk"))
         .order_by()
     )
-    overruled = _overruled(answers)
+    # The answers whose grade another person's later one took the place of.
+    latest: dict[int, _Given] = {}
+    overruled = set()
+    for answer in answers:
+        if answer.grade is None or answer.undone_by is not None:
+            continue
+        before = latest.get(answer.session)
+        if before is not None and before.reviewer != answer.reviewer:
+            overruled.add(before.pk)
+        latest[answer.session] = answer
     reviewer_ids = {answer.reviewer for answer in answers} | set(waits) if reviewer is None else {reviewer.pk}
     people = User.objects.filter(pk__in=reviewer_ids).order_by("username")
     rows = tuple(_row(person, answers, overruled, waits, now) for person in people)
@@ -139,20 +148,6 @@ def _row(
         anchoring=_anchoring(effective),
         waits=sum(waits.values()) if reviewer is None else waits.get(reviewer.pk, 0),
     )
-
-
-def _overruled(answers: Iterable[_Given]) -> set[int]:
-    """The answers whose grade another person's later one took the place of."""
-    latest: dict[int, _Given] = {}
-    overruled = set()
-    for answer in answers:
-        if answer.grade is None or answer.undone_by is not None:
-            continue
-        before = latest.get(answer.session)
-        if before is not None and before.reviewer != answer.reviewer:
-            overruled.add(before.pk)
-        latest[answer.session] = answer
-    return overruled
 
 
 def _with_people(answers: Iterable[_Given], reviewer: User | None) -> GraderGap:

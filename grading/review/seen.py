@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q
 
-from grading.models import Evidence, Grade, Reveal, ReviewAnswer, Session, Settlement
+from grading.models import Evidence, Grade, Reveal, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, Answer
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
@@ -77,6 +77,12 @@ def hidden(reviewer: User, session: str = "session") -> Q:
 def hides_judge(session: Session, reviewer: User) -> bool:
     """Whether the judge's answer to this session is `hidden` from this person."""
     return Session.objects.filter(hidden(reviewer, "pk"), pk=session.pk).exists()
+
+
+def awaits_blind_grade(session: Session, reviewer: User) -> bool:
+    """Whether the queue asks this person for a grade of the session, and the judge's answer is `hidden` from them."""
+    theirs = Q(assigned_to=None) | Q(assigned_to=reviewer)
+    return ReviewItem.objects.open().filter(theirs, hidden(reviewer), session=session).exists()
 
 
 def blind(session: Session, reviewer: User, answer: Answer, value: float | None, live: Settlement | None) -> BlindGrade:

@@ -128,11 +128,23 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days, in the order of the days: two queries."""
+    # The day on which a session ended, or the next one where a clock runs ahead: by the days' midnights, because SQLite
+    # has to ask Python for a date.
+    days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
     rows: Any = (
         Session.objects.filter(whose.rows("pk"))
         .filter(_days(today, CHART_DAYS))
         .order_by()
-        .values("category", source=F("reward_source"), final=F("reward_final"), day=_day(today))
+        .values(
+            "category",
+            source=F("reward_source"),
+            final=F("reward_final"),
+            day=Case(
+                *(When(ended_at__gte=midnight(day), then=Value(day)) for day in days),
+                default=Value(today - dt.timedelta(days=CHART_DAYS - 1)),
+                output_field=DateField(),
+            ),
+        )
         .annotate(flagged=Q(open_flags__gt=0))
         .annotate(count=Count("pk"))
     )
@@ -206,18 +218,6 @@ def _days(today: dt.date, days: int, *, until: int | None = None, field: str = "
     """Sessions that ended in the last `days`, today included; those of clocks that run ahead too, unless `until`."""
     since = Q(**{f"{field}__gte": midnight(today - dt.timedelta(days=days - 1))})
     return since if until is None else since & Q(**{f"{field}__lt": midnight(today + dt.timedelta(days=until))})
-
-
-def _day(today: dt.date) -> Case:
-    """The day on which a session of the last CHART_DAYS ended, or the next one where a clock runs ahead: by the days'
-    midnights, because SQLite has to ask Python for a date.
-    """
-    days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
-    return Case(
-        *(When(ended_at__gte=midnight(day), then=Value(day)) for day in days),
-        default=Value(today - dt.timedelta(days=CHART_DAYS - 1)),
-        output_field=DateField(),
-    )
 
 
 def _count(cells: Iterable[TrustCell]) -> int:

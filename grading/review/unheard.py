@@ -38,37 +38,49 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     a grade meanwhile are taken off the queue.
     """
     now = now or timezone.now()
-    _clear_heard()
+    # Clear the flags of sessions that no longer abstain.
+    open_flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
+    names = [flag.session.observation for flag in open_flags]
+    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
+    still = set(silent.values_list("observation", flat=True))
+    for flag in open_flags:
+        if flag.session.observation not in still:
+            with transaction.atomic():
+                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
+                cleared = Flag.objects.open().filter(pk=flag.pk)
+                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
+                    rewards.settle(locked)
+                    sync_item(locked)
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
     for arm, observations in unheard_arms(priority.BANDIT, now, sources=VOICES, excluded=awaited).items():
         flags = Flag.objects.filter(rule=UNHEARD).of_arm(arm)
         if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
-            flagged += _ask_about(arm, observations, now)
+            # The sessions with the lowest numbers under the key, of those that nobody was asked about for this and
+            # nobody took off the queue.
+            already_flagged = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
+            dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
+            over = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
+            sessions = Session.objects.by_observation(set(observations) - over).values()
+            key = f"silence of {arm}"
+            numbered = [
+                (chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions
+            ]
+            drawn = [each for _number, _pk, each in sorted(numbered)[:ASKED]]
+            for session in drawn:
+                with transaction.atomic():
+                    locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+                    Flag.objects.create(
+                        session=locked,
+                        rule=UNHEARD,
+                        detail=reason_to_ask(arm, len(observations), len(drawn)),
+                        raised_at=now,
+                    )
+                    rewards.settle(locked)
+                    sync_item(locked)
+            flagged += len(drawn)
     return flagged
-
-
-def _ask_about(arm: str, observations: list[str], now: dt.datetime) -> int:
-    """Flag the sessions with the lowest numbers under the key, of those that nobody was asked about for this and nobody
-    took off the queue.
-    """
-    already_flagged = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
-    dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
-    over = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
-    sessions = Session.objects.by_observation(set(observations) - over).values()
-    key = f"silence of {arm}"
-    numbered = [(chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions]
-    drawn = [each for _number, _pk, each in sorted(numbered)[:ASKED]]
-    for session in drawn:
-        with transaction.atomic():
-            locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
-            Flag.objects.create(
-                session=locked, rule=UNHEARD, detail=reason_to_ask(arm, len(observations), len(drawn)), raised_at=now
-            )
-            rewards.settle(locked)
-            sync_item(locked)
-    return len(drawn)
 
 
 def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:
@@ -77,19 +89,3 @@ def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:
         f"Only what could be seen: {ungraded} sessions of {arm} in the last {WINDOW_DAYS} days left nothing to grade "
         f"by, and nobody has graded any of them. This is one of {drawn} drawn at random to stand for them."
     )
-
-
-def _clear_heard() -> None:
-    """Clear the flags of sessions that no longer abstain."""
-    flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
-    names = [flag.session.observation for flag in flags]
-    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
-    still = set(silent.values_list("observation", flat=True))
-    for flag in flags:
-        if flag.session.observation not in still:
-            with transaction.atomic():
-                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
-                cleared = Flag.objects.open().filter(pk=flag.pk)
-                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
-                    rewards.settle(locked)
-                    sync_item(locked)

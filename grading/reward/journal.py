@@ -146,7 +146,11 @@ def hits(text: str) -> list[Hit]:
     """Words of outcome in the journal's own prose, with their lines (from 1) and whether they count; at most 100."""
     all_hits: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        own_text = FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
+        # The address in foreign text may show a pull request; its words don't count.
+        own_text = FOREIGN.sub(
+            lambda foreign: " PR " if PULL_ADDRESS.search(foreign.group()) else " … ",
+            line[:MAX_LINE].replace("’", "'"),
+        )
         for part in CLAUSES.split(own_text):
             if not part:
                 continue
@@ -155,11 +159,6 @@ def hits(text: str) -> list[Hit]:
                 if len(all_hits) >= MAX_HITS:
                     return all_hits[:MAX_HITS]
     return all_hits
-
-
-def _stand_in(foreign: re.Match[str]) -> str:
-    """The replacement of foreign text: its address may show a pull request, its words don't count."""
-    return " PR " if PULL_ADDRESS.search(foreign.group()) else " … "
 
 
 def _adds(weight: float, count: int) -> float:

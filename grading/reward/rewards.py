@@ -202,7 +202,18 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
     log: SessionLog | None = getattr(session, "log", None)
     parent = None if log is None else log.part_of
     if parent is not None and resolution.source is not Source.HUMAN:
-        resolution = _carried_by(parent, resolution)
+        # A subagent's work counts for the session that started it.
+        resolution = replace(
+            resolution,
+            value=None,
+            source=None,
+            final=True,
+            weight=0.0,
+            sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+            reason=Reason.CARRIED,
+            grade=None,
+            basis=digest(resolution.basis, parent.pk),
+        )
     if not session.is_sample:
         ensure_engine_arm(session)
     settlement = _append_settlement(session, resolution)
@@ -223,21 +234,6 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         reserving.draw(session)
     state.write(session, settlement, first_reading(grades), len(flags))
     return settlement
-
-
-def _carried_by(parent: Session, resolution: Resolution) -> Resolution:
-    """The resolution of a subagent's session: no reward, since its work counts for the session that started it."""
-    return replace(
-        resolution,
-        value=None,
-        source=None,
-        final=True,
-        weight=0.0,
-        sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
-        reason=Reason.CARRIED,
-        grade=None,
-        basis=digest(resolution.basis, parent.pk),
-    )
 
 
 def _resolve(session: Session, grades: list[Grade]) -> Resolution:

@@ -269,7 +269,13 @@ def load_input(session: Session, parsed: ParsedFiles = NOTHING_PARSED) -> Gradin
     if transcript is not None:
         version = _signals_version(transcript, log)
         signals, fault = _load_signals(session, transcript, version, log, parsed)
-    changes, patch_fault = _load_patch(session_material.patch, parsed)
+    row = session_material.patch
+    changes, patch_fault = None, ""
+    if row is not None and row.sha256 in parsed.patches:
+        changes = parsed.patches[row.sha256]
+    elif row is not None:  # it could be parsed when it was received
+        name = f"{row} of {row.session.observation}"
+        changes, patch_fault = _parse_or_fault(lambda: patch.parse(store.text_of(row)), name)
     return GradingInput(
         session=session,
         material=session_material,
@@ -292,15 +298,6 @@ def production_of(inputs: GradingInput) -> Production:
         root=inputs.root,
         artifacts=inputs.rules.globs,
     )
-
-
-def _load_patch(row: Evidence | None, parsed: ParsedFiles) -> tuple[Patch | None, str]:
-    """The patch, and "" or the fault if it can't be parsed any more; it could when it was received."""
-    if row is None:
-        return None, ""
-    if row.sha256 in parsed.patches:
-        return parsed.patches[row.sha256], ""
-    return _parse_or_fault(lambda: patch.parse(store.text_of(row)), f"{row} of {row.session.observation}")
 
 
 def _load_signals(
@@ -472,21 +469,16 @@ def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answe
     left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
     # The log's witness vouches for artifacts that the log confirms; for others, only the patch's does.
     witness = material.witness
-    if material.patch is not None and not _is_confirmed_by_log(matched.items, inputs.own_signals):
-        witness = Witness(material.patch.witness).alone
+    if material.patch is not None:
+        own_changes = () if inputs.own_signals is None else inputs.own_signals.files
+        changed_paths = {change.path for change in own_changes}
+        counting = [item for item in matched.items if item.origin == Origin.PATCH and not item.left_out]
+        if not all(
+            any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths) for item in counting
+        ):
+            witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
     return _with_witness(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
-
-
-def _is_confirmed_by_log(matches: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
-    """Whether the session's own log shows a change of each file in its patch that counts."""
-    changed_paths = {change.path for change in signals.files} if signals is not None else set()
-    for item in matches:
-        if item.origin != Origin.PATCH or item.left_out:
-            continue
-        if not any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths):
-            return False
-    return True
 
 
 def artifact_rules() -> ArtifactRules:

@@ -26,6 +26,7 @@ from grading.screens.judge_key import view as judge_key
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import channels
 from grading.screens.notices import view as notices
+from grading.screens.outcomes import view as outcomes
 from grading.screens.policy import view as policy
 from grading.screens.progress import view as progress
 from grading.screens.projects import view as projects
@@ -134,6 +135,7 @@ urlpatterns = [
     path("calibration/", calibration.show, name="calibration"),
     path("settings/projects/", projects.show, name="projects"),
     path("settings/repositories/", repositories.show, name="repositories"),
+    path("settings/outcomes/", outcomes.show, name="outcomes"),
     path("settings/invite/", inviting.invite, name="invite"),
     path("settings/judge/", judge_key.show, name="judge_key"),
     path("settings/about/", about.show, name="about"),

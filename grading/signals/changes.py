@@ -16,13 +16,14 @@ TEST_FILE = re.compile(
     r"\.\w{1,5}$|(?:^|/)conftest\.py$"
 )
 ASSERTION = re.compile(
-    r"\bassert\w{0,40}[ (!.]|\bexpect\w{0,20}\(|\.should\b|\bt\.(?:Error|Fatal)f?\(|\b(?:require|assert)\.\w{1,40}\(|"
-    r"\bEXPECT_\w{1,30}\("
+    r"\b(?:assert\w{0,40}[ (!.]|expect\w{0,20}\(|t\.(?:Error|Fatal)f?\(|(?:require|assert)\.\w{1,40}\(|"
+    r"EXPECT_\w{1,30}\()|\.should\b"
 )
 SKIP = re.compile(
-    r"@(?:pytest\.mark|unittest)\.(?:skip|xfail|expectedFailure)|\bpytest\.(?:skip|xfail)\(|\bself\.skipTest\(|"
-    r"\b(?:it|test|describe|context)\.(?:skip|todo|fixme)\b|\bx(?:it|describe|test)\(|\bt\.Skip(?:f|Now)?\(|"
-    r"^\s{0,40}#\[ignore|^\s{0,40}@(?:Disabled|Ignore)\b"
+    r"@(?:pytest\.mark|unittest)\.(?:skip|xfail|expectedFailure)|"
+    r"\b(?:pytest\.(?:skip|xfail)\(|self\.skipTest\(|(?:it|test|describe|context)\.(?:skip|todo|fixme)\b|"
+    r"x(?:it|describe|test)\(|t\.Skip(?:f|Now)?\()|"
+    r"^\s{0,40}(?:#\[ignore|@(?:Disabled|Ignore)\b)"
 )
 # What comes before the expected value of an assertion.
 COMPARISON = re.compile(

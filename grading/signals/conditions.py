@@ -3,7 +3,7 @@
 In: conditions as a form or a row has them. Out: a `Matcher`, which says which traits of a session meet them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -118,7 +118,15 @@ class Matcher:
 
 def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
     """How the first trait that meets the condition does so; "" if none does."""
-    for text in _field_texts(condition.field, traits):
+    texts: Mapping[Field, Sequence[str]] = {
+        Field.REPOSITORY: (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories)),
+        Field.PATH: (*traits.paths, traits.folder),
+        Field.BRANCH: (traits.branch,),
+        Field.WORDS: (traits.task,),
+        Field.TOOL: traits.tools,
+        Field.HARNESS: (traits.harness,),
+    }
+    for text in filter(None, texts[condition.field]):
         match = regex.search(text)
         if match is None:
             continue
@@ -128,19 +136,6 @@ def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
         excerpt = f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
         return f"the task says “{excerpt}”"
     return ""
-
-
-def _field_texts(field: Field, traits: Traits) -> Iterator[str]:
-    """The texts of a session that a condition on the field is tested on."""
-    texts: Mapping[Field, Sequence[str]] = {
-        Field.REPOSITORY: (*traits.repositories, *(name.rpartition("/")[2] for name in traits.repositories)),
-        Field.PATH: (*traits.paths, traits.folder),
-        Field.BRANCH: (traits.branch,),
-        Field.WORDS: (traits.task,),
-        Field.TOOL: traits.tools,
-        Field.HARNESS: (traits.harness,),
-    }
-    return filter(None, texts[field])
 
 
 def _compile(condition: Condition) -> Any:

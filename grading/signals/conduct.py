@@ -13,11 +13,12 @@ record it, those count; if none does, it isn't a dead start.
 """
 
 import hashlib
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
+
+import msgspec
 
 from grading.formats.events import ToolCall
 from grading.signals.confirm import CallResult
@@ -29,12 +30,12 @@ MAX_REMEMBERED = 2_000
 MAX_COMPARED = 2_000
 START_RESULTS = 3
 NONCE = re.compile(
-    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"
-    r"|\b1[5-9]\d{8}(?:\d{3})?\b"
-    r"|\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-    r"|\btmp[._-]?\w{6,12}\b"
-    r"|\b\d{1,6}\.\d{1,6} ?(?:ms|s|sec|seconds)\b"
+    r"\b(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"
+    r"|1[5-9]\d{8}(?:\d{3})?\b"
+    r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+    r"|tmp[._-]?\w{6,12}\b"
+    r"|\d{1,6}\.\d{1,6} ?(?:ms|s|sec|seconds)\b)"
 )
 # What harnesses report if a command printed nothing.
 NO_OUTPUT = re.compile(r"(?:\A|\n)[ \t]{0,20}\(?(?:Bash completed with )?no output\)?\s{0,20}\Z", re.IGNORECASE)
@@ -205,7 +206,8 @@ def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
         return _without_nonces(_digest_if_long(key))
     arguments = {name: value for name, value in call.arguments.items() if name not in DESCRIPTIONS}
     try:
-        key = json.dumps([call.name, call.command, call.path, arguments], sort_keys=True, default=str)
+        values = [call.name, call.command, call.path, arguments]
+        key = msgspec.json.encode(values, order="sorted", enc_hook=str).decode()
     except (RecursionError, TypeError, ValueError):
         return f"call {call.number}"
     return _without_nonces(_digest_if_long(key))

@@ -109,7 +109,9 @@ def _keys_of_messages(intent: Intent, pattern: re.Pattern[str], result: CallResu
     keys = []
     for match in islice(pattern.finditer(result.text), MAX_KEYS):
         reference = (match["what"] or "").rstrip(".")
-        if _may_mean_same(intent.target, reference):
+        # References (`12`, `o/r#12`, a URL) with different numbers mean different issues or pull requests.
+        numbers = {match[0] for match in map(NUMBER_AT_END.search, (intent.target, reference)) if match}
+        if len(numbers) < 2:  # noqa: PLR2004
             keys.append(reference or intent.target or match.group())
     if intent.repeats or not keys:
         return list(dict.fromkeys(keys))
@@ -128,12 +130,6 @@ def _keys_by_status(intent: Intent, result: CallResult) -> list[str]:
     if intent.kind is EffectKind.PR_REVIEWED and intent.target:
         return [intent.target]
     return []
-
-
-def _may_mean_same(target: str, reference: str) -> bool:
-    """Whether two references (`12`, `o/r#12`, a URL) may mean the same issue or pull request; not if numbers differ."""
-    numbers = {match[0] for match in map(NUMBER_AT_END.search, (target, reference)) if match}
-    return len(numbers) < 2  # noqa: PLR2004
 
 
 def may_have_merged(intent: Intent, result: CallResult) -> bool:
@@ -230,7 +226,7 @@ def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool)
         # A failing exit status outweighs a summary of passed tests. Without a summary, the tests failed only if nothing
         # before them could fail and the runner started.
         if passed is None and outputs.never_ran(text):
-            return None, outputs.REFUSED_RESOURCE.search(text) is not None
+            return None, outputs.shows_refusal(text)
         fails_silently = passed is None and intent.is_first and is_alone
         if passed or fails_silently:
             passed = False

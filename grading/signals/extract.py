@@ -1,11 +1,12 @@
 """One pass over the events of a transcript that builds its `Signals`: what the results of tool calls show."""
 
 import hashlib
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from grading.formats.events import (
     ApiError,
@@ -86,13 +87,13 @@ class _OpenCall:
 
 
 def _digest_call(call: ToolCall) -> str:
-    """A digest of a call's name, command, path and arguments; of the first three if the arguments nest too deeply."""
+    """A digest of a call's name, command, path and arguments; of the first three if JSON can't have the arguments."""
     identity = [call.name, call.command, call.path]
     try:
-        body = json.dumps([*identity, dict(call.arguments)], sort_keys=True, default=str)
-    except RecursionError:
-        body = json.dumps(identity)
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        body = msgspec.json.encode([*identity, call.arguments], order="sorted", enc_hook=str)
+    except (RecursionError, TypeError, ValueError):
+        body = repr(identity).encode(errors="surrogatepass")
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 def _find_session(call: ToolCall) -> str:
@@ -143,8 +144,10 @@ class _Collector:
     def feed(self, event: Event) -> None:
         """Count one event. `extract` handles changes of the session."""
         if event.at is not None:
-            self.first_at = min(self.first_at or event.at, event.at)
-            self.last_at = max(self.last_at or event.at, event.at)
+            if self.first_at is None or event.at < self.first_at:
+                self.first_at = event.at
+            if self.last_at is None or event.at > self.last_at:
+                self.last_at = event.at
         self.vitals.feed(event)
         match event:
             case ToolCall():

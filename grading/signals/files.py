@@ -1,8 +1,8 @@
 """The file changes of a call that did not fail, from its arguments or command lines."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import dropwhile, islice, pairwise
+from collections.abc import Iterator, Mapping
+from itertools import dropwhile, islice, pairwise, zip_longest
 from typing import Any
 
 from grading.formats.events import ToolCall
@@ -16,7 +16,13 @@ CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modifi
 APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
 ENVELOPE_FILE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
-WRITE_ERROR = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create|can't read")
+WRITE_ERRORS = (
+    "No such file or directory",
+    "Permission denied",
+    "Read-only file system",
+    "cannot create",
+    "can't read",
+)
 PATCHED_FILE = re.compile(
     r"^(?:patching file|Applied patch(?: to)?|Checking patch) '?(?P<path>[^'\n]{1,300}?)'?(?: cleanly)?\.*$",
     re.MULTILINE,
@@ -92,24 +98,17 @@ def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[
             old.append(_first_text(row, (old_key,)) or "")
             new.append(_first_text(row, (new_key,)) or "")
         for value in row.values():
-            for before, after in _patch_blocks(value):
-                old.append(before)
-                new.append(after)
+            blocks = value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:] if isinstance(value, str) else []
+            for block in blocks:
+                before, _, rest = block.partition("=======\n")
+                after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
+                if end_marker:  # the block is complete
+                    old.append(before)
+                    new.append(after)
     if not any(old) and not any(new):
         inserted = _first_text(arguments, (*CONTENT_KEYS, "insert_text")) or ""
         return capped(inserted.splitlines()), ()
     return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
-
-
-def _patch_blocks(value: object) -> Iterator[tuple[str, str]]:
-    """The (original, updated) texts of the complete patch blocks in an argument, as gptme writes them."""
-    if not isinstance(value, str):
-        return
-    for block in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:]:
-        before, _, rest = block.partition("=======\n")
-        after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
-        if end_marker:
-            yield before, after
 
 
 def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
@@ -154,7 +153,7 @@ def find_changed_paths(commands: tuple[ShellCommand, ...], result: str) -> list[
 
 def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
     """The changes by redirections, `tee`, edits in place and patches; none if the output has a write error."""
-    if WRITE_ERROR.search(result):
+    if any(error in result for error in WRITE_ERRORS):
         return
     for path in _paths_edited_in_place(commands, result):
         yield FileChange(path=path, at=call.number, is_new=False)
@@ -219,14 +218,11 @@ def _printed_text(command: ShellCommand) -> str | None:
         size = template.count("%s")
         # The template is printed again and again until all values are used.
         starts = range(0, len(values), size) if size and values else [0]
-        text = "".join(_fill(template, values[start : start + size]) for start in starts)
+        text = ""
+        for start in starts:
+            filled = zip_longest(template.split("%s"), values[start : start + size], fillvalue="")
+            text += "".join(before + value for before, value in filled)
     return text.replace("\\n", "\n")
-
-
-def _fill(template: str, values: Sequence[str]) -> str:
-    """The template with its `%s` replaced by the values in order, and by nothing if there are too few."""
-    remaining = iter(values)
-    return re.sub("%s", lambda _match: next(remaining, ""), template)
 
 
 def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -34,6 +34,7 @@ COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
 VALUED_FLAG = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE_FLAG = re.compile(r"-[a-zA-Z]*m|--message")
 REUSE_FLAGS = frozenset({"-C", "-c", "--reuse-message", "--reedit-message"})
+CONTINUING = re.compile(r"stdin|output|poll|session|^wait", re.IGNORECASE)
 # Git, and programs that print nothing.
 HOOK_PROGRAMS = frozenset({"", "cd", "export", "git", "set", "true"})
 # These run a command for each line of their input.
@@ -134,13 +135,16 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
     places = places or tuple(CommandPlace(argv=command.argv) for command in commands)
     for index, (command, place) in enumerate(zip(commands, places, strict=True)):
         before, rest = commands[:index], commands[index:]
+        if command.program == "echo" and len(command.argv) > 1 and command.then != "|":
+            heading = " ".join(command.argv[1:])
+        is_git = command.program == "git"
+        own_intents = [*(_git_intents(rest, before, added) if is_git else _other_intents(command, place))]
+        if not own_intents:
+            continue
         is_last = all(one.then == "|" for one in rest[:-1])
         is_proven = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
         prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
         is_first = all(one.program in PREPARING_PROGRAMS or not one.argv for one in before)
-        if command.program == "echo" and len(command.argv) > 1 and command.then != "|":
-            heading = " ".join(command.argv[1:])
-        own_intents = _git_intents(rest, before, added) if command.program == "git" else _other_intents(command, place)
         for intent in own_intents:
             # A command after `||` runs only if the one before failed: a reset that may not have run is skipped.
             if intent.kind is HeadMove.RESET and before and before[-1].then == "||":
@@ -153,7 +157,8 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
                     is_last=is_last,
                     proven=intent.proven and is_proven,
                     counts=not place.is_throwaway,
-                    shows_hook=intent.kind in (None, EffectKind.PUSH) and _shows_hook(commands),
+                    shows_hook=intent.kind in (None, EffectKind.PUSH)
+                    and all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands),
                     heading=heading if intent.suite is not None else "",
                     is_first=is_first,
                     nth=counts[intent.kind],
@@ -167,11 +172,6 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
     return tuple(intents)
 
 
-def _shows_hook(commands: Commands) -> bool:
-    """Whether all that a call prints comes from git and its hooks."""
-    return all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands)
-
-
 def parse_commands(call: ToolCall) -> Commands:
     """The simple commands of a shell call, or of the text that a call types into a running shell."""
     text = call.command
@@ -183,7 +183,7 @@ def parse_commands(call: ToolCall) -> Commands:
 
 def is_continuation(call: ToolCall) -> bool:
     """Whether a call continues a shell started earlier (codex `write_stdin`, Claude Code `BashOutput`)."""
-    return re.search(r"stdin|output|poll|session|^wait", call.name, re.IGNORECASE) is not None and not call.path
+    return not call.path and CONTINUING.search(call.name) is not None
 
 
 def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iterator[Intent]:

@@ -32,6 +32,7 @@ MAX_LOG_ENTRIES = 2_000
 MAX_PUSHED_REFS = 20
 MAX_JSON = 400_000
 MAX_COMPLAINT = 3_000
+MAX_RUNNING = 500
 RUNNING = re.compile(
     r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?",
     re.IGNORECASE,
@@ -123,40 +124,43 @@ REJECTED = re.compile(
     re.IGNORECASE,
 )
 # A runner's own summary. What a test prints ("Task 2 failed") does not match at the beginning of a line.
-COUNTS = r"^(?:=+ | {1,4}|ok \\| )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
+# Alternatives that begin a line share one `^`, so that elsewhere none of them is tried: that is seven times faster.
+COUNTS = r"(?:=+ | {1,4}|ok \\| )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
 TESTS_RED = re.compile(
-    COUNTS + r"[1-9]\d{0,6} (?:failed|errors?)\b|^\s{0,10}[1-9]\d{0,6} failing\b|^\d{1,7} examples?, [1-9]\d{0,6} fail|"
-    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b|^ {1,4}[1-9]\d{0,6} fail$|"
-    r"^(?:#|ℹ) fail [1-9]|^test result: FAILED|tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|^FAIL(?:ED)?(?:\s|:|$)|"
-    r"^\s{0,12}--- FAIL|Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|^(?:FAILURES|ERRORS)!|"
-    r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of|"
-    r"^\s{0,6}[1-9]\d{0,6} tests? failed\b|^\d{1,7} tests completed, [1-9]\d{0,6} failed|"
-    r"^\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
-    r"Executed \d{1,7} tests?, with [1-9]\d{0,6} failure|^✗ [1-9]\d{0,6} failed\b|^error: test failed\b",
+    r"^(?:"
+    + COUNTS
+    + r"[1-9]\d{0,6} (?:failed|errors?)\b|\s{0,10}[1-9]\d{0,6} failing\b|\d{1,7} examples?, [1-9]\d{0,6} fail|"
+    r"\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b| {1,4}[1-9]\d{0,6} fail$|"
+    r"(?:#|ℹ) fail [1-9]|test result: FAILED|FAIL(?:ED)?(?:\s|:|$)|\s{0,12}--- FAIL|(?:FAILURES|ERRORS)!|"
+    r"Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|Failed!|\s{0,6}[1-9]\d{0,6} tests? failed\b|"
+    r"\d{1,7} tests completed, [1-9]\d{0,6} failed|"
+    r"\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
+    r"✗ [1-9]\d{0,6} failed\b|error: test failed\b)|"
+    r"tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|"
+    r"Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|BUILD FAIL(?:URE|ED)|"
+    r"\b[1-9]\d{0,6} tests? failed out of|Executed \d{1,7} tests?, with [1-9]\d{0,6} failure",
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
-    COUNTS + r"[1-9]\d{0,6} passed\b|^\s{0,10}[1-9]\d{0,6} passing\b|^[1-9]\d{0,6} examples?, 0 failures|"
-    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b|^ {1,4}[1-9]\d{0,6} pass$|"
-    r"^(?:#|ℹ) pass [1-9]|^test result: ok|tests? run: [1-9]\d{0,6} passed|^OK\b|^ok {0,2}\t|^PASS\b|BUILD SUCCESS|"
-    r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b|"
-    r"^ok ✓ [1-9]\d{0,6} passed\b",
+    r"^(?:" + COUNTS + r"[1-9]\d{0,6} passed\b|\s{0,10}[1-9]\d{0,6} passing\b|[1-9]\d{0,6} examples?, 0 failures|"
+    r"\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b| {1,4}[1-9]\d{0,6} pass$|"
+    r"(?:#|ℹ) pass [1-9]|test result: ok|OK\b|ok {0,2}\t|PASS\b|Passed!|\s{0,6}[1-9]\d{0,6} tests? passed\b|"
+    r"100% tests passed|ok ✓ [1-9]\d{0,6} passed\b)|"
+    r"tests? run: [1-9]\d{0,6} passed|BUILD SUCCESS|Tests run: [1-9]|\b0 failures\b",
     re.MULTILINE,
 )
 # go could not load a package, or a sandbox denied what the runner needs to start.
 NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
-# A sandbox, or the lack of a network, refused what a test needs.
+# A sandbox, or the lack of a network, refused what a test needs: in an output in lower case.
 REFUSED_RESOURCE = re.compile(
-    r"operation not permitted|permission denied|\bEPERM\b|\bEACCES\b|failed to listen on a port|\bENOTFOUND\b|"
-    r"\bEAI_AGAIN\b|could not resolve host|name or service not known|name resolution|no such host|"
-    r"network is unreachable|\bENETUNREACH\b|proxyconnect|nodename nor servname|\bgetaddrinfo\b",
-    re.IGNORECASE,
+    r"operation not permitted|permission denied|\beperm\b|\beacces\b|failed to listen on a port|\benotfound\b|"
+    r"\beai_again\b|could not resolve host|name or service not known|name resolution|no such host|"
+    r"network is unreachable|\benetunreach\b|proxyconnect|nodename nor servname|\bgetaddrinfo\b"
 )
-# What a failed assertion or broken code prints.
+# What a failed assertion or broken code prints, in lower case.
 REAL_FAILURE = re.compile(
-    r"\bassert|\bexpected\b|\bwant(?:ed)?\b|\b(?:Name|Type|Attribute|Import|Syntax|Key|Value|Index|Reference)Error\b|"
-    r"\bundefined\b|\bcannot find (?:symbol|name)|\berror TS\d|\berror\[E\d|\[build failed\]|\bFailed asserting\b",
-    re.IGNORECASE,
+    r"\b(?:assert|expected\b|want(?:ed)?\b|(?:name|type|attribute|import|syntax|key|value|index|reference)error\b|"
+    r"undefined\b|cannot find (?:symbol|name)|error ts\d|failed asserting\b)|\berror\[e\d|\[build failed\]"
 )
 # The names of failed tests, and the files or packages that they are in, by the reports of several runners.
 FAILED_NAME = re.compile(
@@ -229,6 +233,12 @@ def clean_output(text: str) -> str:
     return ANSI.sub("", text).replace("\r\n", "\n") if "\x1b" in text or "\r" in text else text
 
 
+def find_running(text: str) -> re.Match[str] | None:
+    """The beginning of an output that says that the call runs on, perhaps with its `id`."""
+    head = text[:MAX_RUNNING]
+    return RUNNING.search(head) if "running" in head.lower() else None
+
+
 def parse_commit_lines(text: str) -> Iterator[CommitLine]:
     """The commits that git announces, with the created and deleted paths it lists below each."""
     matches = list(COMMIT.finditer(text))
@@ -288,11 +298,17 @@ def read_test_outcome(text: str) -> bool | None:
     return True if TESTS_GREEN.search(text) else None
 
 
+def shows_refusal(text: str) -> bool:
+    """Whether an output says that a sandbox or the lack of a network refused something."""
+    return REFUSED_RESOURCE.search(text.lower()) is not None
+
+
 def was_only_refused(text: str) -> bool:
     """Whether the failures in a red run's output all come from what a sandbox or the lack of a network refused."""
-    if REFUSED_RESOURCE.search(text) is None:
+    if not shows_refusal(text):
         return False
-    return not any(REAL_FAILURE.search(line) and not REFUSED_RESOURCE.search(line) for line in text.splitlines())
+    lines = text.lower().splitlines()
+    return not any(REAL_FAILURE.search(line) and not REFUSED_RESOURCE.search(line) for line in lines)
 
 
 def report_ends(text: str) -> str:
@@ -354,14 +370,10 @@ def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
         if urls:
             return [url for url in urls if pattern.fullmatch(url)][:1]
     matches = list(islice(pattern.finditer(text), MAX_RUNS))
-    whole_lines = [match.group() for match in matches if _is_whole_line(text, match)]
-    return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
-
-
-def _is_whole_line(text: str, match: re.Match[str]) -> bool:
-    start, end = match.span()
     # At the start of the text the slice [-1:0] is empty.
-    return text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
+    at_start = [match for match in matches if text[match.start() - 1 : match.start()] in ("", "\n")]
+    whole_lines = [match.group() for match in at_start if text[match.end() : match.end() + 1] in ("", "\n")]
+    return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
 
 
 def _json_objects(text: str) -> list[dict[str, Any]]:

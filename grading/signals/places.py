@@ -18,12 +18,15 @@ TEMPORARY = re.compile(
 )
 REMOTE = re.compile(r"^(?!file:)[a-z+]{2,10}://|^(?:[\w.-]{1,60}@)?[\w.-]{2,100}:|^[\w-]{1,60}/[\w.-]{1,100}$")
 INITIALIZED = re.compile(
-    r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE
+    r"^`?(?:Initialized empty|(?P<again>Reinitialized existing)) (?:shared )?Git repository in (?P<path>.{1,300})$",
+    re.MULTILINE,
 )
 # A row of `git worktree list`.
 WORKTREE_ROW = re.compile(r"^(/\S{1,300}) {1,60}[0-9a-f]{7,40} (?:\[|\(detached)", re.MULTILINE)
 MAX_LISTED = 20_000
-CWD_RESET = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
+RESET = "Shell cwd was reset to "
+CWD_RESET = re.compile(rf"^{RESET}(.{{1,300}})$", re.MULTILINE)
+DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
 # Tools whose calls don't share a working directory.
@@ -59,8 +62,8 @@ class Places:
     `cwd` is "" until a command line shows it. `variables` are shell variables that command lines assigned.
     `throwaway` and `bare` are directories of repositories that the session made. `projects` are the directory that its
     first call names, and those of other repositories that it works in: what lies below them is not scratch, even in a
-    temporary directory. `pending_init` is the directory of a `git init` outside temporary directories by its path; its
-    output may show that it is in one.
+    temporary directory. `pending_init` is the directory of a `git init`, whose output may show that it is in a
+    temporary directory, or that the repository existed before.
     """
 
     def __init__(self) -> None:
@@ -86,14 +89,18 @@ class Places:
 
     def track_result(self, text: str) -> None:
         """Update the directories from a call's output: of `git init`, or a reset of the working directory."""
-        if self.pending_init is not None and (match := INITIALIZED.search(text)) and TEMPORARY.search(match[1]):
-            _add_capped(self.throwaway, self.pending_init)
+        if self.pending_init is not None and (match := INITIALIZED.search(text)):
+            if match["again"]:  # somebody else had made it
+                self.throwaway.discard(self.pending_init)
+            elif TEMPORARY.search(match["path"]):
+                _add_capped(self.throwaway, self.pending_init)
         self.pending_init = None
         if self.lists_worktrees:
             for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
                 _add_capped(self.projects, match[1])
         self.lists_worktrees = False
-        if match := CWD_RESET.search(text[-1_000:]):
+        end = text[-1_000:]
+        if RESET in end and (match := CWD_RESET.search(end)):
             self.cwd = _join("", match[1].strip())
 
     def is_scratch(self, path: str) -> bool:
@@ -104,6 +111,8 @@ class Places:
 
     def is_throwaway(self, directory: str) -> bool:
         """Whether the directory, or one of the 49 above it, is a throwaway repository."""
+        if not self.throwaway:
+            return False
         for _ in range(50):
             if directory in self.throwaway:
                 return True
@@ -195,17 +204,17 @@ class _Walk:
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
-        """Note the repository that `git init` makes. In a temporary directory it is throwaway; elsewhere it is pending,
-        because the output may show that its path leads to a temporary directory.
+        """Note the repository that `git init` makes. In a temporary directory it is throwaway. It is pending, because
+        the output may show that its path leads to a temporary directory, or that it existed before.
         """
         operands = _operands(arguments, INIT_VALUED)
         repository = _join(directory, self.expand(operands[0])) if operands else directory
         if "--bare" in arguments:
             _add_capped(self.places.bare, repository)
+        if repository not in self.places.throwaway:
+            self.places.pending_init = repository
         if TEMPORARY.search(repository):
             _add_capped(self.places.throwaway, repository)
-        else:
-            self.places.pending_init = repository
 
     def track_clone(self, directory: str, arguments: list[str]) -> None:
         """Note a clone of a local repository if it is in a temporary directory or the session made its source: as a
@@ -240,6 +249,6 @@ def _operands(arguments: list[str], valued: frozenset[str]) -> list[str]:
 
 def _join(directory: str, path: str) -> str:
     """The normalised path below a directory; an absolute path, or one that begins with a variable, stays as it is."""
-    is_absolute = path.startswith(("/", "~", "$", "%")) or re.match(r"[A-Za-z]:[\\/]", path) is not None
+    is_absolute = path.startswith(("/", "~", "$", "%")) or DRIVE.match(path) is not None
     joined = posixpath.normpath(path if is_absolute else posixpath.join(directory, path))
     return "" if joined == "." else joined[:MAX_PATH]

@@ -90,6 +90,7 @@ class ShellCommand:
 
     `outputs` are the files its output is redirected to, as (path, appends); `document` is its here-document, if any.
     `assigned` are the variables assigned before it, as (name, value); `level` counts the subshells around it.
+    `program` is the program's name without its folder; "" for no command.
     """
 
     argv: tuple[str, ...]
@@ -98,11 +99,11 @@ class ShellCommand:
     document: str | None = None
     assigned: tuple[tuple[str, str], ...] = ()
     level: int = 0
+    program: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def program(self) -> str:
-        """The program's name without its folder; "" for no command."""
-        return self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
+    def __post_init__(self) -> None:
+        program = self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
+        object.__setattr__(self, "program", program)  # it is asked for some forty times
 
 
 @dataclass(slots=True)
@@ -286,6 +287,8 @@ def _strip_wrappers(command: ShellCommand) -> ShellCommand:
             index = _skip_options(argv, index + 1, WRAPPERS[program].split())
         else:
             break
+    if not index:
+        return command
     return replace(command, argv=argv[index:], assigned=tuple(assigned))
 
 
@@ -308,7 +311,18 @@ def _inner_script(command: ShellCommand) -> str | None:
         host = _skip_options(argv, 1, SSH_VALUED)
         return " ".join(argv[host + 1 :]) or command.document
     if command.program in CONTAINERS or command.program in ("docker-compose", "kubectl"):
-        return _container_script(argv)
+        # `docker exec`, `docker compose exec` or `kubectl exec`
+        valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
+        verb = _skip_options(argv, 1, valued)
+        if argv[verb : verb + 1] == ("compose",):
+            verb = _skip_options(argv, verb + 1, valued)
+        if argv[verb : verb + 1] != ("exec",):
+            return None
+        container = _skip_options(argv, verb + 1, valued)
+        inner = argv[container + 1 :]
+        if inner[:1] == ("--",):
+            inner = inner[1:]
+        return shlex.join(inner) if inner else None
     if command.program not in SHELLS:
         return None
     for flag, word in pairwise(argv[1:]):
@@ -316,18 +330,3 @@ def _inner_script(command: ShellCommand) -> str | None:
             return word
     reads_input = len(argv) == 1 or argv[1] in ("-s", "-e", "-l")
     return command.document if reads_input else None
-
-
-def _container_script(argv: tuple[str, ...]) -> str | None:
-    """The command that `docker exec`, `docker compose exec` or `kubectl exec` runs; None for other argvs."""
-    valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
-    verb = _skip_options(argv, 1, valued)
-    if argv[verb : verb + 1] == ("compose",):
-        verb = _skip_options(argv, verb + 1, valued)
-    if argv[verb : verb + 1] != ("exec",):
-        return None
-    container = _skip_options(argv, verb + 1, valued)
-    inner_argv = argv[container + 1 :]
-    if inner_argv[:1] == ("--",):
-        inner_argv = inner_argv[1:]
-    return shlex.join(inner_argv) if inner_argv else None

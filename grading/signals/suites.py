@@ -157,25 +157,20 @@ def find_suite(argv: tuple[str, ...], directory: str = "") -> Suite | None:
         return _find_python_suite(argv, directory)
     common = SAME_PROGRAM.get(program, program)
     if common in VERB_PROGRAMS:
-        return _find_verb_suite(argv, program, common, directory)
+        verb, index = _find_verb(argv, common)
+        kind = _kind_of_verb(common, verb)
+        if kind is SuiteKind.TESTS and _without_run(common) & set(argv):
+            only_compiles = bool(COMPILE_ONLY.get(common, frozenset()) & set(argv))
+            kind = SuiteKind.BUILD if only_compiles else None
+        if kind is None:
+            return None
+        return _suite(f"{program} {verb}".strip(), kind, common, (*argv[1:index], *argv[index + 1 :]), directory)
     if program in BUILD_PROGRAMS or (program == "cmake" and "--build" in argv):
         return _suite(program, SuiteKind.BUILD, common, (), directory)
     runs_tests = common in TEST_PROGRAMS or (program == "node" and "--test" in argv)
     if not runs_tests or _without_run(common) & set(argv):
         return None
     return _suite(program, SuiteKind.TESTS, common, argv[1:], directory)
-
-
-def _find_verb_suite(argv: tuple[str, ...], program: str, common: str, directory: str) -> Suite | None:
-    """The suite of a program that runs tests or builds by a verb; `common` is its common name."""
-    verb, index = _find_verb(argv, common)
-    kind = _kind_of_verb(common, verb)
-    if kind is SuiteKind.TESTS and _without_run(common) & set(argv):
-        only_compiles = bool(COMPILE_ONLY.get(common, frozenset()) & set(argv))
-        kind = SuiteKind.BUILD if only_compiles else None
-    if kind is None:
-        return None
-    return _suite(f"{program} {verb}".strip(), kind, common, (*argv[1:index], *argv[index + 1 :]), directory)
 
 
 def _without_run(program: str) -> frozenset[str]:

@@ -265,6 +265,17 @@ class VitalsCollector:
     def feed(self, event: Event) -> None:
         self._track_time(event)
         match event:
+            case Message():
+                self._on_message(event)
+            case ToolCall():
+                self._on_work(sidechain=event.sidechain)
+                self._on_call(event)
+            case ToolResult():
+                self._interruptions += not event.sidechain and event.text.lstrip().startswith(INTERRUPTED[1])
+            case Usage(model=model, copied=False) if model:
+                name = model[:MAX_NAME]
+                if name in self._model_calls or len(self._model_calls) < MAX_NAMES:
+                    self._model_calls[name] += 1
             case Setting():
                 self._on_setting(event)
             case LoadedInstructions():
@@ -274,19 +285,8 @@ class VitalsCollector:
                     self._instruction_files.setdefault(event.sha256, file)
             case Interruption() if not event.sidechain:
                 self._interruptions += 1
-            case Usage(model=model, copied=False) if model:
-                name = model[:MAX_NAME]
-                if name in self._model_calls or len(self._model_calls) < MAX_NAMES:
-                    self._model_calls[name] += 1
             case ApiError() if not event.sidechain:
                 self._pending_errors += 1
-            case Message():
-                self._on_message(event)
-            case ToolCall():
-                self._on_work(sidechain=event.sidechain)
-                self._on_call(event)
-            case ToolResult() if not event.sidechain and event.text.lstrip()[:40].startswith(INTERRUPTED[1]):
-                self._interruptions += 1
 
     def on_tests(self, at: int) -> None:
         """Note that a call runs tests, whose result may never be shown."""
@@ -380,7 +380,9 @@ class VitalsCollector:
     def _on_work(self, *, sidechain: bool) -> None:
         """Count a message or call of the agent: by the settings in force, and as going on after API errors."""
         for name, value in self._settings.items():
-            counter = self._work_under.setdefault(name, Counter())
+            counter = self._work_under.get(name)
+            if counter is None:
+                counter = self._work_under[name] = Counter()
             if value in counter or len(counter) < MAX_NAMES:
                 counter[value] += 1
         if not sidechain:

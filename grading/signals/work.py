@@ -130,7 +130,7 @@ class Work:
 
         Whether a call that still runs succeeds is unknown. `result.session` is the shell or task that it runs in.
         """
-        running = outputs.RUNNING.search(result.text[:500])
+        running = outputs.find_running(result.text)
         if running is not None:
             result = replace(result, ok=None, is_running=True, session=running["id"] or "")
         undone_before = len(self.history.all_undone())
@@ -224,7 +224,7 @@ class Work:
 
         If both the output and the intent name their shell or task, it must be the same.
         """
-        running = outputs.RUNNING.search(result.text[:500])
+        running = outputs.find_running(result.text)
         result = replace(result, is_running=running is not None)
         matching: list[Intent] = []
         others: list[tuple[str, Intent]] = []

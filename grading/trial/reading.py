@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from django.db import connections
+from django.utils import timezone
 from tqdm import tqdm
 
 from grading import monitoring
@@ -16,15 +17,18 @@ from grading.access.recording import CONSOLE
 from grading.busy import trouble
 from grading.evidence.in_place import is_known
 from grading.health import planner
+from grading.insight import agents, since
 from grading.intake import erased, naming, opencode
 from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
 from grading.models import Agent
 from grading.models.imports import Fate
+from grading.outcomes import following
 from grading.trial import keeping
 
 logger = logging.getLogger(__name__)
 
 AGENT = "local"
+FOLLOW_SECONDS = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +66,17 @@ def read_in_thread(folders: Sequence[Path], keeps: bool, progress: ReadingProgre
     finally:
         progress.is_over = True
         connections.close_all()
+
+
+def follow_in_thread() -> None:
+    """Look up commits in followed repositories, as a worker does on a normal site, until the trial ends."""
+    while not STOP.wait(FOLLOW_SECONDS):
+        try:
+            following.run_due(timezone.now())
+        except Exception:
+            logger.exception("looking up commits failed; it is tried again in %g seconds", FOLLOW_SECONDS)
+        finally:
+            connections.close_all()
 
 
 def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
@@ -131,3 +146,5 @@ def store_figures() -> None:
     """Compute what a worker would compute for the pages."""
     naming.assign_models()
     planner.gather_statistics()
+    since.store(timezone.now())
+    agents.store(timezone.now())

@@ -26,6 +26,7 @@ GRAVE = {"serious", "critical"}
 # What goes by colours is looked at in both themes; everything else is the same in both.
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
 ALL = {"resultTypes": ["violations"], "preload": False}
+TOUCH = Path(__file__).with_name("touch.js").read_text()
 TABS = Path(__file__).with_name("tabs.js").read_text()
 KNOWN = {**addresses.SCREENS, **addresses.DJANGOS, **addresses.PROGRAMS}
 RUN = "options => axe.run(document, options).then(found => found.violations)"
@@ -36,6 +37,7 @@ MODELS = (
 )  # fmt: skip
 NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
 OUTLINED = ("index", "sessions", "review_session", "quota", "rubric_edit", "session")
+TAPPED = (*OUTLINED, "bandit", "alarms", "insight", "connect", "settings", "history", "lessons", "calibration", "costs")
 EMPTY_QUEUE = "/review/?arm=no-such-arm"
 # A screen of 1440 pixels at 200 %, in CSS pixels.
 FITS = "document.documentElement.scrollWidth <= innerWidth"
@@ -196,3 +198,13 @@ def test_the_main_pages_pass_axe_do_not_move_follow_tab_and_keep_their_outlines_
             assert page.evaluate(unlined) == [], name
     assert page.evaluate("getComputedStyle(document.querySelector('.tile.decides')).borderTopWidth") == "3px"
     assert page.evaluate("getComputedStyle(document.querySelector('.nav [aria-current]')).outlineStyle") == "solid"
+
+
+def test_what_one_taps_on_a_phone_has_room_for_a_finger(page, site):
+    """On the main pages at 390 pixels, every target is at least 44 pixels high and wide."""
+    page.set_viewport_size(PHONE)
+    wrong = {}
+    for name in TAPPED:
+        page.goto(addresses.urls(f"admin:{name}", site)[0])
+        wrong[name] = page.evaluate(TOUCH)
+    assert not any(wrong.values()), told(wrong)

@@ -86,6 +86,16 @@ def test_a_damaged_blob_is_never_read_as_evidence(harm):
         file.read()
 
 
+@pytest.mark.parametrize("harm", [lambda data: data[:-5], lambda data: b"garbage" + data, lambda _data: b""])
+def test_damaged_derived_data_are_derived_again(harm):
+    row = kept(b"hello")
+    store.keep_derived(row, "records-1", b"records" * 100)
+    assert store.derived(row, "records-1") == b"records" * 100
+    file = blob(row).with_name(f"{row.sha256}.records-1.zst")
+    file.write_bytes(harm(file.read_bytes()))
+    assert store.derived(row, "records-1") is None
+
+
 def test_other_bytes_under_the_same_name_are_noticed():
     row, other = kept(b"mine"), kept(b"meant")
     blob(row).write_bytes(blob(other).read_bytes())

@@ -77,3 +77,13 @@ def test_memory_does_not_grow_with_the_document():
         assert tracemalloc.get_traced_memory()[1] < 4 * MEBIBYTE
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("source", [rb'{"messages": ["\ude00"]}', rb'{"messages": ["\ud83d\ud83d\ude00"]}'])
+def test_half_a_surrogate_pair_ends_a_document(source):
+    """The parser of documents cannot decode it."""
+    tally = LineTally()
+    paths = frozenset({"messages.item"})
+    assert list(read_document(io.BytesIO(source), tally, paths, max_size=1000)) == []
+    assert tally.not_objects == 1
+    assert read_beginning(source) == {"messages": []}

@@ -1,11 +1,15 @@
 """The hazards of JSON lines, each seen in real logs or made by hand: survived, and counted."""
 
+import json
 from io import BytesIO
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grading.formats.events import Message
-from grading.formats.lines import LineTally, json_or_none, read_objects
+from grading.formats.lines import INVALID_JSON, LineTally, decode_strict_json, json_or_none, read_objects, split_json
+from tests.examples import examples
 from tests.formats.logs import claude, jsonl, only, parse
 
 pytestmark = pytest.mark.pure
@@ -89,6 +93,36 @@ def test_half_surrogates_and_nul_are_made_storable():
 
 def test_half_surrogates_inside_json_in_a_string_are_made_storable():
     assert json_or_none(r'{"a": "\ud800"}') == {"a": "\ufffd"}
+
+
+# JSON, and what is nearly JSON, in which decoders differ.
+PIECES = (
+    *("NaN", "-Infinity", "1e400", "-0", "-0.0", "1E5", "01", "1.", ".5", "+1", "5e-324", "0.1", "9" * 25, "9" * 5000),
+    *("18446744073709551616", "-9223372036854775809", "9007199254740993.0", "null", "true", "[]", "{}", "[1,]", "'x'"),
+    *(r'"\ud800"', r'"\ude00"', r'"\ud83d\ude00"', r'"\ud83d\ud83d\ude00"', r'"\/"', r'"\x"', r'"\u12"', r'"\\u0000"'),
+    *('"\x01"', '"\t"', '"\x7f"', '"\u2028"', '"\U0001f600"', '{"a":1,"b":2,"a":3}', "[" * 300 + "]" * 300),
+)
+values = st.sampled_from(PIECES) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+).map(json.dumps)
+objects = st.lists(st.tuples(st.text(max_size=3), values), max_size=4).map(
+    lambda pairs: "{" + ",".join(f"{json.dumps(name)}: {value}" for name, value in pairs) + "}"
+)
+spoilt = st.tuples(objects, st.integers(0, 200), st.text(max_size=2)).map(
+    lambda parts: parts[0][: parts[1]] + parts[2] + parts[0][parts[1] :]
+)
+
+
+@examples(200)
+@given(objects | spoilt)
+def test_what_is_decoded_strictly_is_what_python_decodes(source):
+    """Whatever one decoder can't read is left to the other, so that logs are read as if there were only Python's."""
+    value = decode_strict_json(source)
+    if value is not INVALID_JSON:
+        (only_value,) = (each for _text, each in split_json(source, LineTally()))
+        assert repr(value) == repr(only_value)
 
 
 def test_oversized_line_is_skipped_and_counted():

@@ -38,6 +38,10 @@ def claude_line(n: int) -> dict:
     return claude("user", tool_result(f"{n} " * (LINE // 8)), uuid=f"u{n}", message={"id": f"m{n}", "usage": usage})
 
 
+def line_with_long_id(n: int) -> dict:
+    return claude("user", "hi", uuid=f"{n} " * (LINE // 8))
+
+
 def codex_line(n: int) -> dict:
     return codex_meta() if n == 0 else codex_item("function_call_output", call_id=f"c{n}", output=f"{n} " * (LINE // 8))
 
@@ -58,7 +62,7 @@ def peak(make, megabytes: int) -> float:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("make", [claude_line, codex_line, gptme_line])
+@pytest.mark.parametrize("make", [claude_line, line_with_long_id, codex_line, gptme_line])
 def test_memory_does_not_grow_with_the_log(make):
     small, large = peak(make, 4), peak(make, 40)
     assert large < 8

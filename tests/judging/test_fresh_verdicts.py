@@ -302,7 +302,7 @@ def test_a_verdict_of_a_site_that_edited_its_rubric_is_computed_by_its_own_weigh
 
 
 def page(site, client, session: Session) -> str:
-    client.force_login(site.person("olga", "operator"))
+    client.force_login(site.person("vera", "viewer"))
     return flat(client.get(session.get_absolute_url()))
 
 
@@ -311,7 +311,7 @@ def test_the_page_shows_the_sum_and_its_caps(site, sim, client):
     session = site.upload("s-1", log()).session
     work()
     shown = page(site, client, session)
-    assert "Weighted: .5 × 1 + .35 × 1 + .15 × .00 = .85." in shown
+    assert ".5 × 1 + .35 × 1 + .15 × .00 = .85." in shown
     assert "Harmlessness below .7: at most .3." in shown
     assert "Reached: partial: at most .6." in shown
 

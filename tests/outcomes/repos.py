@@ -10,15 +10,16 @@ EPOCH = 1_774_958_400  # 2026-03-31 12:00 UTC
 class Repo:
     """A repository with the branch `main`. Each commit changes one file, a minute after the one before."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, epoch: int = EPOCH) -> None:
         self.folder = folder
+        self.epoch = epoch
         self.minute = 0
         folder.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
         self.commit("Start", "start.txt")
 
     def git(self, *arguments: str) -> str:
-        at = f"{EPOCH + 60 * self.minute} +0000"
+        at = f"{self.epoch + 60 * self.minute} +0000"
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),

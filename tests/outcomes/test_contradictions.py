@@ -1,14 +1,19 @@
 """Sessions whose verdict and outcome contradict each other wait for a person."""
 
 import datetime as dt
+import random
 
 import pytest
+from django.db.models import Count
 
 from bandit.models import LedgerEntry
-from grading.models import ReviewItem, SessionLanding, Settlement
+from benchmarks import outcomes as benchmark
+from benchmarks.outcomes import Fate
+from grading.models import ReviewItem, Session, SessionLanding, Settlement
+from grading.models.outcomes import LandingState
 from grading.models.review import ItemState, QueueEntry
-from grading.outcomes import contradictions
-from grading.outcomes.recording import ReportedOutcome, record
+from grading.outcomes import contradictions, following
+from grading.outcomes.recording import ReportedOutcome, append
 from grading.roles import REVIEWER
 from grading.witness import Witness
 from tests.site import NOON
@@ -27,7 +32,7 @@ def judged(site):
 def report(session, kind, value, *, detail="", after=dt.timedelta(days=1)):
     now = NOON + after
     outcome = ReportedOutcome(kind=kind, value=value, observed_at=now, detail=detail)
-    record(session, outcome, source="token 1", witness=Witness.OBSERVED)
+    append(session, outcome, source="token 1", witness=Witness.OBSERVED)
     return contradictions.check(session, now)
 
 
@@ -94,6 +99,52 @@ def test_five_of_one_arm_on_a_day_are_one_item(judged):
     items = ReviewItem.objects.open().filter(entered_as=QueueEntry.OUTCOME).order_by("pk")
     assert [item.session for item in items] == [sessions[0], elsewhere]
     assert items[0].why.startswith("Verdicts and outcomes of 6 sessions of cross-repo contradict each other today.")
+
+
+def test_an_item_goes_with_its_contradiction_and_comes_back(judged):
+    session = judged(0.9)
+    assert report(session, "landed", 0.0)
+    assert not report(session, "landed", 1.0, after=dt.timedelta(days=2))
+    assert session.review_item.state == ItemState.DONE
+    assert report(session, "landed", 0.0, after=dt.timedelta(days=3))
+    session.review_item.refresh_from_db()
+    assert session.review_item.state == ItemState.OPEN
+    assert session.review_item.why.startswith("The verdict is 0.90")
+
+
+def test_an_item_of_another_reason_stays(judged, site):
+    session = judged(0.9)
+    site.on(session).in_queue(QueueEntry.PERSON, why="look")
+    assert not report(session, "landed", 0.0)
+    assert not report(session, "landed", 1.0, after=dt.timedelta(days=2))
+    item = ReviewItem.objects.get(session=session)
+    assert (item.state, item.why) == (ItemState.OPEN, "look")
+
+
+def test_ordinary_work_is_not_flagged(site, settings, tmp_path, monkeypatch):
+    """200 sessions in a real repository: good work was squashed, bad work was abandoned, and the claims of those that
+    amended their commit cannot be found, whatever they were judged. At most 2 come to review.
+    """
+    settings.STATE_DIR = tmp_path / "state"
+    fates = (Fate.SQUASHED, Fate.AMENDED, Fate.ABANDONED, Fate.SQUASHED)
+    monkeypatch.setattr(benchmark, "CYCLE", fates)
+    repository, history = benchmark.follow(tmp_path / "engine")
+    following.fetch(repository, NOON)
+    planned = [benchmark.plan_session(history, number) for number in range(200)]
+    hashes = history.finish()
+    draw = random.Random(7)
+    verdicts = {Fate.SQUASHED: (0.65, 1.0), Fate.ABANDONED: (0.0, 0.35), Fate.AMENDED: (0.0, 1.0)}
+    for each in planned:
+        each.commits = [hashes.get(mark, mark) for mark in each.commits]
+        session = Session.objects.get(pk=benchmark.submit(repository, each, agent="bob"))
+        grade = site.on(session).judged(draw.uniform(*verdicts[each.fate])).grade
+        Session.objects.filter(pk=session.pk).update(verdict=grade)
+    last = dt.datetime.fromtimestamp(max(each.end for each in planned), dt.UTC)
+    for after in (dt.timedelta(minutes=10), dt.timedelta(days=14)):
+        assert following.run_due(last + after) == 200
+    states = dict(SessionLanding.objects.values_list("state").annotate(Count("pk")))
+    assert states == {LandingState.LANDED: 100, LandingState.UNKNOWN: 50, LandingState.OPEN: 50}
+    assert ReviewItem.objects.count() <= 2
 
 
 def test_rewards_and_ledger_stay(judged):

@@ -10,7 +10,8 @@ from bandit.models import Bucket, LedgerEntry
 from grading.models import Artifact, CommitSighting, Evidence, Project, Repository, SessionCommit, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.models.outcomes import Authorship, CommitState, LandingState
-from grading.outcomes import following
+from grading.outcomes import following, git
+from grading.outcomes.mirror import Mirror
 from tests.outcomes.repos import EPOCH, Repo
 from tests.site import NOON
 
@@ -242,6 +243,86 @@ def test_a_broken_mirror_stops_no_other_repository(repo, session_with, followed,
     session = session_with(repo.commit("Code"))
     run(DAY)
     assert states(session) == [(Authorship.OWN, CommitState.LANDED)]
+
+
+def test_a_round_fetches_a_repository_once(repo, session_with, followed, monkeypatch):
+    """A round looks up all sessions that are due, a batch at a time."""
+    monkeypatch.setattr(following, "BATCH", 2)
+    for number in range(5):
+        session_with(repo.commit(f"Part {number}"))
+    fetches = []
+    fetch = Mirror.fetch
+    monkeypatch.setattr(Mirror, "fetch", lambda *args, **options: fetches.append(args) or fetch(*args, **options))
+    assert run(DAY) == 5
+    assert len(fetches) == 1
+    assert set(SessionCommit.objects.values_list("state", flat=True)) == {CommitState.LANDED}
+
+
+def test_a_repository_without_news_is_asked_for_its_refs_alone(repo, followed, monkeypatch):
+    """Also if the mirror has more refs, of branches that were deleted since."""
+    repo.branch("feature")
+    repo.commit("Part")
+    following.fetch(followed, NOON)
+    repo.git("checkout", "-q", "main")
+    repo.git("branch", "-D", "feature")
+    commands, run_git = [], git.run
+    monkeypatch.setattr(
+        git,
+        "run",
+        lambda *args, access=git.OFFLINE, **options: (
+            commands.append(args[1]) if access.protocol else None,
+            run_git(*args, access=access, **options),
+        )[1],
+    )
+    following.fetch(followed, NOON)
+    assert commands == ["ls-remote"]
+    repo.commit("News")
+    following.fetch(followed, NOON)
+    assert commands == ["ls-remote", "ls-remote", "fetch"]
+
+
+def test_a_mirror_that_git_cannot_read_is_made_anew(repo, session_with, followed):
+    session = session_with(repo.commit("Part"))
+    shutil.rmtree(following.mirror_of(followed).folder / "objects")
+    run(DAY)
+    followed.refresh_from_db()
+    assert (followed.error, states(session)) == ("", [(Authorship.OWN, CommitState.LANDED)])
+
+
+def test_a_mirror_that_lacks_a_file_of_a_commit_is_made_anew_by_the_next_round(repo, session_with, followed):
+    """Its refs can be read, so that only the comparison of patches fails. Nothing is stored of what was not found."""
+    repo.branch("feature")
+    session = session_with(repo.commit("Part"))
+    following.fetch(followed, NOON + dt.timedelta(hours=2))
+    folder = following.mirror_of(followed).folder
+    blob = repo.git("rev-parse", "HEAD:part.txt")
+    for pack in (folder / "objects/pack").glob("*.pack"):
+        pack.rename(folder / pack.name)
+        with (folder / pack.name).open("rb") as file:
+            subprocess.run(["git", f"--git-dir={folder}", "unpack-objects", "-q"], stdin=file, check=True)
+    shutil.rmtree(folder / "objects/pack")
+    (folder / "objects" / blob[:2] / blob[2:]).unlink()
+    run(DAY)
+    assert session.landing.checked_at is None
+    assert not folder.exists()
+    run(DAY + following.LEASE)
+    assert states(session) == [(Authorship.OWN, CommitState.OPEN)]
+
+
+def test_a_mirror_of_a_removed_repository_is_deleted_on_each_host(repo, followed, settings, tmp_path):
+    for host in ("alpha", "beta"):
+        settings.STATE_DIR = tmp_path / host
+        following.fetch(followed, NOON)
+    removed = following.mirror_of(followed)
+    kept = Repository.objects.create(name="kept", url=f"{repo.folder}/")
+    following.fetch(kept, NOON)
+    assert following.delete_stale_mirrors() == 0
+    followed.delete()
+    assert following.delete_stale_mirrors() == 1
+    assert [removed.folder.exists(), following.mirror_of(kept).folder.exists()] == [False, True]
+    assert (tmp_path / "alpha/mirrors").exists()
+    settings.STATE_DIR = tmp_path / "alpha"
+    assert following.delete_stale_mirrors() == 1
 
 
 def test_without_repositories_nothing_is_enrolled(repo, session_with, followed):

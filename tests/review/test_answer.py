@@ -100,17 +100,14 @@ def today(part, whole):
         (
             {"alarms": ("A26", "A30"), "today": today(0, 9)},
             "Not fully.",
-            "An alarm is open: a judge can’t tell sessions apart; no reward of today is provisional.",
+            "An alarm is open: a judge can’t tell sessions apart.",
             "Look at the alarm",
             "alarms",
         ),
         (
             {"alarms": ("A1",), "today": today(0, 9)},
             "Not fully.",
-            (
-                "An alarm is open: too many sessions went ungraded this week, though all are graded now; no reward of "
-                "today is provisional."
-            ),
+            "An alarm is open: too many sessions went ungraded this week, though all are graded now.",
             "Look at the alarm",
             "alarms",
         ),
@@ -118,8 +115,8 @@ def today(part, whole):
             {"compared": compared(7), "today": today(3, 52), "blind": 9},
             "Unproven.",
             (
-                "No rule has flagged a reward and 3 of today's 52 rewards are provisional, but the judge isn't "
-                "calibrated yet: 7 of the 20 blind grades it needs are in."
+                "The judge isn’t calibrated yet: 7 of the 20 blind grades it needs are in; 3 of today's 52 rewards are "
+                "provisional."
             ),
             "Grade nine blind",
             "review?entered_as=slice",
@@ -127,10 +124,7 @@ def today(part, whole):
         (
             {"compared": compared(18), "today": today(0, 52), "blind": 9},
             "Unproven.",
-            (
-                "No rule has flagged a reward and no reward of today is provisional, but the judge isn't calibrated "
-                "yet: 18 of the 20 blind grades it needs are in."
-            ),
+            "The judge isn’t calibrated yet: 18 of the 20 blind grades it needs are in.",
             "Grade two blind",
             "review?entered_as=slice",
         ),

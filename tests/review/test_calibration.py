@@ -142,7 +142,7 @@ def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita,
     assert "No judge has given a verdict yet" in flat(client.get("/calibration/"))
     compared(site, rita, 0.1, 0.3)
     compared(site, rita, -0.1, stratum="flagged")
-    judged(site, 0.5, rubric="b" * 64)
+    site.on(judged(site, 0.5, rubric="b" * 64)).settle()
     html = flat(client.get("/calibration/"))
     used, unused = html.index("claude-sonnet-5-5 at api rubric bbbb</th>"), html.index("at api rubric aaaa</th>")
     assert used < unused

@@ -456,6 +456,12 @@ def test_revealing_keeps_what_was_typed_as_the_blind_grade(reviewer, rita):
     assert (answer.value, answer.blind_value, answer.revealed) == (0.2, 0.6, True)
 
 
+def test_after_a_blind_grade_the_judges_stands_beside_it(reviewer):
+    session = desk_cast.judged(0.62)
+    desk_cast.waits(session)
+    assert "Saved: you .70, judge .62; cross-repo" in text(send(reviewer, session, value=".70", follow=True))
+
+
 def test_a_refusal_that_tells_of_the_hidden_reward_keeps_the_blind_grade_first(reviewer):
     session = desk_cast.judged(0.17)
     reply = send(reviewer, session, value=".80")

@@ -61,7 +61,6 @@ def test_groups_have_a_trend_of_their_own(viewer, weeks):
     [
         ("?measure=sessions", "21"),
         ("?measure=final", "100.0 %"),
-        ("?measure=cost", "–"),
         ("?measure=failed_share", "10.0 %"),
         ("?measure=minutes", "7.5 min"),
         ("?measure=tokens", "12,000"),
@@ -140,6 +139,15 @@ def test_sessions_of_long_ago_are_half_a_year_away(site, viewer):
     site.session("code", ago=dt.timedelta(days=100)).judged(0.5).settle()
     assert "No session ended in the last ten weeks." in flat(viewer.get("/insight/"))
     assert context(viewer, "?weeks=26")["trend"] is not None
+
+
+def test_a_trend_without_a_value_says_what_to_choose_instead_of_an_empty_picture(site, viewer):
+    site.session("code", ago=dt.timedelta(days=2)).settle()
+    site.session("code", ago=dt.timedelta(days=9)).settle()
+    page = flat(viewer.get("/insight/"))
+    assert "2 sessions ended in this time, and none has a value." in page
+    assert 'class="for-wide"' not in page
+    assert "Choose another measure above" not in flat(viewer.get("/insight/?measure=sessions"))
 
 
 def test_names_of_sessions_are_escaped(site, viewer):

@@ -7,11 +7,13 @@ import pytest
 
 from bandit.models import LedgerEntry
 from grading import review
-from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, SessionSignals, Settlement
+from grading.models import Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Reveal, Session, SessionSignals, Settlement
 from grading.models.evidence import EvidenceKind
+from grading.models.review import Answer, QueueEntry
 from grading.reward import rewards
 from grading.screens.session.view import TABS
 from grading.vocabulary import Reason, Source, Status
+from tests.casts import desk as desk_cast
 from tests.casts import logs
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
@@ -394,3 +396,72 @@ def test_what_was_carried_over_is_shown_with_where_it_came_from(site, reviewer):
     assert [row.kind for row in page.context["did"]] == ["Not seen"]
     assert f'href="/sessions/{first.pk}/">The first</a>' in flat(page)
     assert {tile["state"] for tile in page.context["tiles"]} <= {"skipped", "abstained", "decides"}
+
+
+# --- blind first ------------------------------------------------------------------------------------------------------
+
+# Text of the verdict of `desk_cast.judged`, and what else tells which number it is.
+TELLING = (".17", "0.17", "sealed verdict", "focused fix", "claude-sonnet-5-5", "tile decides", "cited", "learned by")
+
+
+def main_of(page) -> str:
+    return flat(page).split("<main")[1].split("</main>")[0].lower()
+
+
+@pytest.mark.parametrize("tab", ["", "?tab=transcript", "?tab=judge"])
+def test_who_is_asked_to_grade_blind_reads_nothing_of_the_verdict(site, reviewer, tab):
+    """The page of a session keeps back what the desk keeps back."""
+    session = desk_cast.judged(0.17)
+    site.on(session).with_file(EvidenceKind.TRANSCRIPT, gptme_log(5), "conversation.jsonl").with_judge_job(state="done")
+    desk_cast.waits(session)
+    html = main_of(opened(reviewer, session, tab))
+    assert [telling for telling in TELLING if telling in html] == []
+    assert "hidden until you grade" in html
+
+
+def test_a_look_at_the_verdict_is_recorded_and_the_grade_is_no_longer_blind(site, reviewer, rita):
+    session = desk_cast.judged(0.17)
+    desk_cast.waits(session)
+    reply = reviewer.post(f"/review/{session.pk}/reveal/", {"back": "session"}, follow=True)
+    assert reply.redirect_chain == [(session.get_absolute_url(), 302)]
+    assert "a focused fix" in main_of(reply)
+    assert (Reveal.objects.get().reviewer, Reveal.objects.get().value) == (rita, None)
+    answer = review.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="it works")
+    assert (answer.revealed, answer.blind_value) == (True, None)
+
+
+def test_the_verdict_is_shown_to_who_is_not_asked_or_has_graded(site, client, rita):
+    session, waiting, for_ron = desk_cast.judged(0.17), desk_cast.judged(0.17), desk_cast.judged(0.17)
+    desk_cast.waits(waiting)
+    desk_cast.waits(for_ron, assigned_to=site.person("ron", "reviewer"))
+    client.force_login(rita)
+    assert ".17" in main_of(opened(client, session))
+    assert ".17" in main_of(opened(client, for_ron))
+    review.submit(waiting, rita, answer=Answer.GRADE, value=0.8, reason="it works")
+    assert "the judge’s .17" in main_of(opened(client, waiting))
+    client.force_login(site.person("vera", "viewer"))
+    assert ".17" in main_of(opened(client, session))
+
+
+def test_a_flag_that_compares_the_verdict_does_not_tell_it(site, reviewer):
+    session = desk_cast.judged(0.17)
+    Flag.objects.create(session=session, rule="A3", detail="the judge says 0.17; its trajectory 0.80")
+    Session.objects.filter(pk=session.pk).update(open_flags=1)
+    desk_cast.waits(session, QueueEntry.RULE, why="the judge says 0.17; its trajectory 0.80")
+    for address in (session.get_absolute_url(), f"/review/{session.pk}/"):
+        html = main_of(reviewer.get(address))
+        assert "judge and trajectory disagree" in html
+        assert "0.17" not in html
+    assert "0.17" not in main_of(reviewer.get("/"))
+
+
+def test_what_contests_the_verdict_does_not_tell_how_far_it_is_from_it(site, reviewer):
+    """.95 − .78 would be the verdict."""
+    session = desk_cast.judged(0.17, category="news")
+    site.on(session).graded(Source.CONSUMPTION, 0.95, detail="3 ideas", evidence={"terms": []}).settle()
+    assert any(".78" in step["why"] for step in rewards.live(session).steps)
+    desk_cast.waits(session)
+    for address in (session.get_absolute_url(), f"/review/{session.pk}/"):
+        html = main_of(reviewer.get(address))
+        assert ".95" in html
+        assert [telling for telling in (".78", ".17", "contest") if telling in html] == []

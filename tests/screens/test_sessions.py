@@ -31,7 +31,7 @@ def test_a_row_shows_grade_source_shape_and_arm(site, viewer):
     html = listed(viewer)
     assert '<span class="chip c-judge " title="final">.72</span>' in html
     assert 'href="#i-judge"' in html
-    for text in ("Add a retry guard", "cross-repo", "bob", "claude-sonnet-5-5", "34 min", "The judge decides"):
+    for text in ("Add a retry guard", "cross-repo", "bob", "claude-sonnet-5-5", "The judge decides"):
         assert text in html
 
 
@@ -213,3 +213,14 @@ def test_a_session_is_found_by_its_own_id(site, viewer):
 def test_a_uuid_is_said_by_its_first_eight_characters(site):
     session = site.session(external_id="0195a3d1-7c90-7000-8000-0123456789ab").session
     assert session.short_id == "0195a3d1"
+
+
+def test_a_column_that_says_the_same_in_every_row_is_left_out(site, viewer):
+    """It is said once, over the list; what is unknown in every row isn't said at all."""
+    for model in ("claude-opus-4-6", "claude-sonnet-5-5"):
+        site.session(model=model).judged(0.5).settle()
+    page = viewer.get("/sessions/")
+    assert page.context["shows"] == {"model"}
+    assert "The same in every row: agent bob, arm cross-repo, harness Claude Code." in unescape(flat(page))
+    html = listed(viewer, model="claude-opus-4-6")
+    assert "<td>cross-repo</td>" in html

@@ -146,6 +146,14 @@ def test_a_throwaway_repository_is_known_in_later_calls():
     assert hashes(told) == ["def5678"]
 
 
+def test_a_temporary_repository_that_existed_before_is_no_throwaway():
+    again = INIT.replace("Initialized empty", "Reinitialized existing")
+    transcript = Transcript().run("cd /tmp/x && git init", again).run("git commit -m x", COMMIT)
+    assert hashes(transcript) == ["abc1234"]
+    made = Transcript().run("cd /tmp/x && git init", INIT).run("git init", again).run("git commit -m x", COMMIT)
+    assert hashes(made) == []
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -2,16 +2,19 @@
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from grading.evidence import in_place, store
 from grading.intake import erasing
-from grading.models import Evidence, ImportedFile, LogInPlace, Session
+from grading.models import Evidence, ImportedFile, LogInPlace, Repository, Session
 from grading.models.imports import Fate
 from grading.review import corrections
 from grading.trial import keeping, reading
+from tests.outcomes.repos import Repo
+from tests.processes import wait_for
 from tests.trial.homes import SAMPLES, make_home
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +51,21 @@ def row_of(log: Path) -> Evidence:
 def text_of(row: Evidence) -> bytes:
     with store.open(row) as file:
         return file.read()
+
+
+def test_commits_are_looked_up_while_the_trial_runs(settings, tmp_path, monkeypatch):
+    """No worker does it, as on a normal site."""
+    settings.STATE_DIR = tmp_path / "state"
+    monkeypatch.setattr(reading, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(reading, "STOP", threading.Event())
+    Repository.objects.create(name="engine", url=str(Repo(tmp_path / "engine").folder))
+    thread = threading.Thread(target=reading.follow_in_thread)
+    thread.start()
+    try:
+        wait_for(Repository.objects.filter(first_fetched_at__isnull=False).exists)
+    finally:
+        reading.STOP.set()
+        thread.join()
 
 
 def test_logs_are_read_in_place_and_not_copied(folder, logs, tmp_path):

@@ -9,9 +9,10 @@ A subagent's own log (`<session>/subagents/agent-<id>.jsonl`) has its parent's s
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from grading.formats.claude_code.messages import Messages
 from grading.formats.events import ApiError, Boundary, Event, PullRequestLink, TranscriptHeader
@@ -82,19 +83,20 @@ class ClaudeCode(Parser):
     def feed(self, record: Record) -> list[Event] | None:
         kind = text(record.get("type"))
         at = self.note_time(parse_time(record.get("timestamp")))
+        session = text_or_none(record.get("sessionId")) or text_or_none(record.get("session_id"))
+        version = record.get("version") or record.get("claude_code_version")
         # The first value of each field counts.
-        metadata = {
-            "session_id": _session_id(record),
-            "agent_id": record.get("agentId"),
-            "cwd": record.get("cwd"),
-            "branch": record.get("gitBranch"),
-            "version": record.get("version") or record.get("claude_code_version"),
-        }
-        for name, value in metadata.items():
-            if name not in self._metadata and (first_value := text_or_none(value)):
-                self._metadata[name] = first_value
+        for name, value in (
+            ("session_id", session),
+            ("agent_id", record.get("agentId")),
+            ("cwd", record.get("cwd")),
+            ("branch", record.get("gitBranch")),
+            ("version", version),
+        ):
+            if value and name not in self._metadata and isinstance(value, str):
+                self._metadata[name] = value
         if kind not in ("user", "assistant", "attachment"):
-            self._note_settings(record, kind)
+            self._note_settings(record, kind, version)
             events = self._other_events(record, kind, at)
             if events is None:
                 self.note_unknown(kind)
@@ -103,7 +105,6 @@ class ClaudeCode(Parser):
             self.note_unknown(f"{kind} without content")
             return None
         events = []
-        session = _session_id(record)
         if session is not None and session != self._session:
             if self._session is not None:
                 self.problems.note(
@@ -113,7 +114,7 @@ class ClaudeCode(Parser):
                 self._messages.change_session()
                 self.forget_settings()
             self._session = session
-        self._note_settings(record, kind)
+        self._note_settings(record, kind, version)
         side = _is_sidechain(record)
         self._sidechain_flags.add(side)
         if kind == "user":
@@ -124,9 +125,9 @@ class ClaudeCode(Parser):
             events += self._messages.attachment(record, at, side=side)
         return events
 
-    def _note_settings(self, record: Record, kind: str) -> None:
+    def _note_settings(self, record: Record, kind: str, version: object) -> None:
         """Note what a record of this kind shows of the session's settings, its instructions and its skills."""
-        self.note_setting("harness_version", record.get("version") or record.get("claude_code_version"))
+        self.note_setting("harness_version", version)
         self.note_setting("folder", record.get("cwd"))
         self.note_setting("permission_mode", record.get("permissionMode"))
         if kind == "assistant":
@@ -245,10 +246,6 @@ class ClaudeCode(Parser):
         if record.get("is_error") is True and reason != "other" and not self._messages.has_failed:
             yield ApiError(number=self.next_number(), at=at, reason=reason, text=result)
         yield Boundary(number=self.next_number(), at=at, kind="end", detail=subtype)
-
-
-def _session_id(record: Record) -> str | None:
-    return text_or_none(record.get("sessionId")) or text_or_none(record.get("session_id"))
 
 
 def _is_sidechain(record: Record) -> bool:

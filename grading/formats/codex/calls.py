@@ -2,9 +2,11 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from grading.formats.codex import code_mode, tools
 from grading.formats.codex.code_mode import ScriptCalls

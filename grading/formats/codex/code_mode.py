@@ -6,8 +6,10 @@ script prints the call's whole result, or its exit code, where it can be located
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from grading.formats.codex import tools
 from grading.formats.codex.js_script import read_script

@@ -1,7 +1,8 @@
 """`codex exec --json`: a stream of thread, turn and item events."""
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from grading.formats.codex import tools
 from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult

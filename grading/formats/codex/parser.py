@@ -19,7 +19,7 @@ from grading.formats.codex.exec_items import ITEM_EVENTS, ExecItems
 from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, MAX_RECORD_IDS, NO, SURE, Parser, Record, digest_json
+from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
 from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
@@ -33,6 +33,7 @@ from grading.formats.values import (
     word_set,
 )
 
+MAX_DIGESTS: Final = 200_000
 RECORD_TYPES: Final = word_set(
     "compacted event_msg inter_agent_communication_metadata response_item session_meta turn_context world_state"
 )
@@ -152,7 +153,7 @@ class Codex(Parser):
             body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN_FIELDS}
         # Records with equal content are distinguished by their order, which a copy preserves.
         digest = digest_json(self._anchor, body)
-        if digest and (digest in self._digest_counts or len(self._digest_counts) < MAX_RECORD_IDS):
+        if digest and (digest in self._digest_counts or len(self._digest_counts) < MAX_DIGESTS):
             self._digest_counts[digest] += 1
         occurrence = self._digest_counts[digest]
         return digest if occurrence <= 1 else digest_json(digest, occurrence)

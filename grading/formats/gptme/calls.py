@@ -57,6 +57,13 @@ LANGUAGES: Final = word_set(
     "result rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform "
     "tex text toml traceback ts tsx txt typescript vim vue xml yaml yml zig zsh"
 )
+# The command that an output is of, as gptme names it: whole, or its first characters.
+RAN: Final = re.compile(
+    r"Ran (?:allowlisted )?command:(?: `(?P<short>[^`]{1,2000})`|\n```bash\n(?P<block>.{1,20000}?)\n```)", re.DOTALL
+)
+SHORTENED: Final = re.compile(r"\.\.\.\n\(\d{1,6} lines?\)$")
+COMPARED: Final = 60
+"""Letters and digits by which two command lines are compared: a terminal wraps lines and takes brackets for markup."""
 MAX_UNREADABLE: Final = 50
 MAX_UNCLOSED: Final = 20
 """Searches for a missing end per text. Each goes to the end of the text, so this bounds the cost of a hostile one."""
@@ -112,6 +119,24 @@ def find_calls(content: str) -> list[GptmeCall]:
 def find_plain_calls(content: str) -> list[GptmeCall]:
     """The fenced calls by gptme's rules of 2024, when a bare fence closed a block whatever followed it."""
     return list(_fenced_calls(content, nests=False))
+
+
+def find_ran_command(output: str) -> str:
+    """The command that an output says it is of, perhaps only its beginning; "" if it names none."""
+    match = RAN.match(output.lstrip())
+    return (match["short"] or match["block"]) if match else ""
+
+
+def is_shortened(ran: str) -> bool:
+    """Whether a command from `find_ran_command` is only the beginning of the one that ran."""
+    return SHORTENED.search(ran) is not None
+
+
+def is_same_command(command: str, ran: str) -> bool:
+    """Whether a call's command is the one that an output names, by the first letters and digits of both."""
+    one, other = (re.sub(r"\W+", "", text[: 10 * COMPARED]) for text in (command, SHORTENED.sub("", ran)))
+    size = min(len(other), COMPARED) if is_shortened(ran) else COMPARED
+    return one[:size] == other[:size]
 
 
 def remove_calls(content: str, calls: list[GptmeCall]) -> str:

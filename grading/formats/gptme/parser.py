@@ -77,6 +77,8 @@ class Gptme(Parser):
         """The id of the last assistant message's last call."""
         self._kinds: dict[str, str] = {}
         """The kind of each call of the last assistant message."""
+        self._commands: dict[str, str] = {}
+        """The command of each shell call of the last assistant message."""
         self._visible_text = ""
         """The last assistant message without thinking and calls."""
         self._may_have_called = False
@@ -101,7 +103,7 @@ class Gptme(Parser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if form is Form.TEXT:
             return read_terminal_output(stream, tally, max_size=max_line)
         return super().read_records(stream, form, tally, max_line=max_line)
@@ -155,6 +157,7 @@ class Gptme(Parser):
         self._has_started = self._is_assistant_last = True
         self._open_calls.clear()
         self._kinds.clear()
+        self._commands.clear()
         self._last_call = ""
         thinking_text, answer = call_syntax.split_thinking(content)
         calls = call_syntax.find_calls(answer)
@@ -182,6 +185,8 @@ class Gptme(Parser):
         self._last_call = call.call_id or f"gptme-{number}"
         self._open_calls.append(self._last_call)
         self._kinds[self._last_call] = call.kind
+        if call.command:
+            self._commands[self._last_call] = call.command
         return ToolCall(
             number=number,
             at=at,
@@ -225,11 +230,24 @@ class Gptme(Parser):
             if content.strip():
                 yield Message(number=self.next_number(), at=at, role=Role.SCAFFOLD, text=content)
             return
+        ran = "" if call_id else call_syntax.find_ran_command(content)
+        is_whole = bool(ran) and not call_syntax.is_shortened(ran)
         if self._is_assistant_last and not (call_id or self._open_calls or self._last_call):
             # The output shows that the message had a call: by the rules of 2024, or else in a syntax we don't support.
             plain_calls = call_syntax.find_plain_calls(self._visible_text)
-            yield from [self._call(call, at) for call in plain_calls] or [self._unreadable_call(at)]
-        # An output belongs to the call with its id, else to the next open call, else to the last call, else to none.
+            yield from [self._call(call, at) for call in plain_calls]
+            if not (plain_calls or is_whole):
+                yield self._unreadable_call(at)
+        if ran:
+            call_id = self._find_call(ran)
+        if call_id is None and is_whole and self._is_assistant_last:
+            # The command is of a call that was not read, because it is in a list, say.
+            self.problems.note("a tool call that only its output names")
+            call = self._call(call_syntax.GptmeCall(start=0, end=0, name="shell", arguments={"command": ran}), at)
+            yield call
+            call_id = call.call_id
+        # An output belongs to the call with its id or command, else to the next open call, else to the last call, else
+        # to none.
         if call_id is not None:
             if call_id in self._open_calls:
                 self._open_calls.remove(call_id)
@@ -240,6 +258,13 @@ class Gptme(Parser):
         else:
             self.problems.note("a tool's output without a call that was read")
         yield self._result(call_id or "", content, at)
+
+    def _find_call(self, ran: str) -> str | None:
+        """The id of the call with the command that an output names: of the first that is open, or of the last call."""
+        for call_id in (*self._open_calls, self._last_call):
+            if call_id in self._commands and call_syntax.is_same_command(self._commands[call_id], ran):
+                return call_id
+        return None
 
     def _result(self, call_id: str, content: str, at: datetime | None) -> ToolResult:
         failed, exit_code = read_outcome(content, self._kinds.get(call_id, ""))

@@ -41,7 +41,9 @@ def is_terminal_output(head: bytes) -> bool:
     return text.lstrip().startswith(BANNER) or ("Using logdir" in text and PAST_MESSAGES in text)
 
 
-def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_terminal_output(
+    stream: BinaryIO, tally: LineTally, *, max_size: int
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yields (a unique text, message) for each message; the first record describes the session, and so does the last.
 
     What comes after `max_size` bytes is skipped and noted.
@@ -56,17 +58,17 @@ def read_terminal_output(stream: BinaryIO, tally: LineTally, *, max_size: int) -
     session = _read_preamble(text[:MAX_PREAMBLE])
     origin = session.get("logdir") or preamble
     tally.lines += 1
-    yield "preamble", {"terminal": session}
+    yield b"preamble", {"terminal": session}
     output = ""
     for index in range(0, len(parts) - 1, 2):
         message, output = _read_message(parts[index], parts[index + 1], output)
         if message:
             tally.lines += 1
-            yield str(index), message | {"origin": f"{origin}/{index}"}
+            yield b"%d" % index, message | {"origin": f"{origin}/{index}"}
     if ends := END.findall(text[-MAX_PREAMBLE:]):
         time, cost = ends[-1]
         tally.lines += 1
-        yield "end", {"terminal": {"cost": usd_or_none(float(cost)), "timestamp": _time(session, time)}}
+        yield b"end", {"terminal": {"cost": usd_or_none(float(cost)), "timestamp": _time(session, time)}}
 
 
 def _read_preamble(preamble: str) -> dict[str, Any]:
@@ -93,7 +95,8 @@ def _read_message(speaker: str, part: str, output: str) -> tuple[dict[str, Any],
     text = CLOSING.split(text, maxsplit=1)[0].strip()
     if speaker == "Assistant":
         reply = _put_thoughts_first(text.removeprefix(WAITING).strip())
-        return ({"role": "assistant", "content": reply} if reply else {}), after
+        # Versions of 2024 don't wipe after a reply: the tool's own output is at the end of what follows its last call.
+        return ({"role": "assistant", "content": reply} if reply else {}), after or text.rpartition("```")[2]
     if BUDGET.match(text):
         return {}, output
     return {"role": speaker.lower(), "content": _restore_brackets(text, output)}, output
@@ -114,7 +117,7 @@ def _put_thoughts_first(reply: str) -> str:
 
 def _restore_brackets(text: str, output: str) -> str:
     """The text with git's lines as the tool's own output has them."""
-    for match in GIT_LINE.finditer(output):
+    for match in reversed(list(GIT_LINE.finditer(output))):
         subject = rf"^{re.escape(match['subject'])}$"
         if subject_line := re.search(subject, text, re.MULTILINE):
             text = text[: subject_line.start()] + match[0] + text[subject_line.end() :]

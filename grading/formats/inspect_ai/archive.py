@@ -32,7 +32,7 @@ def is_archive(head: bytes) -> bool:
 
 def read_archive(
     stream: BinaryIO, tally: LineTally, header_paths: frozenset[str], sample_paths: frozenset[str], *, max_size: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """The records of the header, then of each sample, as `read_document` yields them. Damage is counted in `tally`.
 
     Raises UnknownFormat if the archive expands out of all proportion.
@@ -46,7 +46,7 @@ def read_archive(
                     paths = header_paths if number == 0 else sample_paths
                     with closing(_open_member(archive, member)) as content:
                         for source, record in read_document(content, tally, paths, max_size=max_size):
-                            yield f"{member.filename}/{source}", record
+                            yield b"%s/%s" % (member.filename.encode(), source), record
         except UnknownFormat:
             raise
         except (BadZipFile, zlib.error, zstandard.ZstdError, EOFError, NotImplementedError, ValueError) as error:

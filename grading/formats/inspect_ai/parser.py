@@ -4,8 +4,9 @@ The conversation is in a sample's `messages`, which have no times; its `events` 
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
@@ -82,7 +83,7 @@ class InspectAi(Parser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if form is Form.ARCHIVE:
             yield from read_archive(stream, tally, HEADER_FIELDS, SAMPLE_FIELDS, max_size=max_line)
             return

@@ -5,9 +5,10 @@ of an action stand beside each other, and there are no ids: an observation belon
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from grading.formats.events import ApiError, Boundary, Clarity, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.failures import failure_reason

@@ -5,8 +5,9 @@ the steps. A demonstration has a `history` alone. No step has a time, a shell's 
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from grading.formats.events import Boundary, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.lines import LineTally, Problems, json_or_none
@@ -44,11 +45,11 @@ class SweAgent(Parser):
     @classmethod
     def read_records(
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """The records in the order of the session: the turns before the first step, the steps, the session's info."""
-        steps: list[tuple[str, dict[str, Any]]] = []
-        turns: list[tuple[str, dict[str, Any]]] = []
-        rest: list[tuple[str, dict[str, Any]]] = []
+        steps: list[tuple[bytes, dict[str, Any]]] = []
+        turns: list[tuple[bytes, dict[str, Any]]] = []
+        rest: list[tuple[bytes, dict[str, Any]]] = []
         records_by_path = {STEP: steps, TURN: turns}
         for source, record in super().read_records(stream, form, tally, max_line=max_line):
             records = records_by_path.get(record["path"], rest)

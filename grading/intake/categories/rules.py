@@ -42,7 +42,12 @@ class Rules:
 
     def __init__(self, rows: Iterable[CategoryRule]) -> None:
         self.rows = [row for row in rows if row.is_on]
-        self._matchers = [(row, _matcher(row)) for row in self.rows]
+        self._matchers: list[tuple[CategoryRule, Matcher | None]] = []
+        for row in self.rows:
+            try:
+                self._matchers.append((row, Matcher(row.conditions)))
+            except InvalidCondition:
+                self._matchers.append((row, None))
 
     @classmethod
     def enabled(cls, before: dt.datetime | None = None) -> "Rules":
@@ -63,13 +68,6 @@ class Rules:
     def first(self, traits: Traits) -> Match | None:
         """The rule that decides, or None if none matches."""
         return next(self.all(traits), None)
-
-
-def _matcher(row: CategoryRule) -> Matcher | None:
-    try:
-        return Matcher(row.conditions)
-    except InvalidCondition:
-        return None
 
 
 def store_traits(session: Session, traits: Traits) -> Traits:

@@ -12,7 +12,7 @@ one is left out. An entry is written (redacted, quoted) only when there is room 
 import hashlib
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -269,8 +269,21 @@ def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
     entries = [entry for entry, _ in chosen.values()]
     numbers = frozenset(number for entry in entries for number in entry.numbers)
     covered = {*chosen, *(order for entry in entries for _, order in entry.like)}
+    # The texts in their order, with a line for each gap; the other covered entries are folded into a text.
+    lines: list[str] = []
+    before = -1
+    folded = sorted(covered - chosen.keys())
+    at = 0
+    for order in [*sorted(chosen), total]:
+        skipped = order - before - 1
+        while at < len(folded) and folded[at] < order:
+            skipped -= 1
+            at += 1
+        lines += [f"({skipped} left out)"] * (skipped > 0)
+        lines += [chosen[order][1]] if order in chosen else []
+        before = order
     return Fitted(
-        text=_join_entries({order: text for order, (_, text) in chosen.items()}, covered, total),
+        text="\n".join(lines),
         numbers=numbers,
         failures=sum(entry.failures for entry in entries),
         is_all=is_whole and len(covered) == total,
@@ -291,23 +304,6 @@ def _entry_limit(tier: Tier, room: int) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _join_entries(texts: Mapping[int, str], covered: set[int], count: int) -> str:
-    """The texts in their order, with a line for each gap in `count` entries; `covered` ones are folded into a text."""
-    lines: list[str] = []
-    before = -1
-    folded = sorted(covered - texts.keys())
-    at = 0
-    for order in [*sorted(texts), count]:
-        skipped = order - before - 1
-        while at < len(folded) and folded[at] < order:
-            skipped -= 1
-            at += 1
-        lines += [f"({skipped} left out)"] * (skipped > 0)
-        lines += [texts[order]] if order in texts else []
-        before = order
-    return "\n".join(lines)
 
 
 def _add_message(digest: Digest, event: Message, message_chars: int) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from grading.judging.core.sanitise import quoted
-from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Production, Thing, by_kind
-from grading.signals import Commit, Signals, TestRun, TestState
+from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Production, by_kind
+from grading.signals import Signals, TestState
 
 HEADING = (
     "Fact sheet of the grading site: what results in the log, the caller and the patch confirm. What it does not list "
@@ -85,9 +85,21 @@ def write(
     kinds = [*(kind for kind in FIRST if kind in of_kind), *(kind for kind in of_kind if kind not in FIRST)]
     listed = [thing for kind in kinds if kind not in COUNTED for thing in of_kind[kind]]
     commits = {commit.hash: commit for commit in signals.commits}
-    things = [_thing(thing, commits.get(thing.key)) for thing in listed[:most]]
+    things = []
+    for thing in listed[:most]:
+        commit = commits.get(thing.key)
+        text = thing.key if commit is None else f"{commit.hash} {commit.subject}"
+        places = " and ".join(SEEN[place] for place in thing.seen_in)
+        head = f"{_at(thing.at)} {NAMES[thing.kind][0]}, seen in {places}"
+        things.append(_Block(text=f"{head}\n{quoted(text, QUOTED)}", number=thing.at))
     needed = sum(len(block.text) + 1 for block in things)
-    latest = [_run(rows) for rows in runs[: -most - 1 : -1]]
+    latest = []
+    for rows in runs[: -most - 1 : -1]:  # of one runner, one after another with the same outcome
+        last = rows[-1]
+        outcome = "passed" if last.passed else "failed"
+        often = "" if len(rows) == 1 else f", as did the {len(rows) - 1} before it"
+        head = f"{_at(last.at)} test run {outcome}{often}"
+        latest.append(_Block(text=f"{head}\n{quoted(last.runner, QUOTED)}", number=last.at))
     last_runs = _fitting(latest, max(int(room * RUNS_SHARE), room - needed))
     fitting = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
     lines = [
@@ -117,21 +129,6 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
         "Calls that the user refused": signals.rejected,
     }
     yield from (f"{label}: {count}" for label, count in counts.items() if count)
-
-
-def _thing(thing: Thing, commit: Commit | None) -> _Block:
-    places = " and ".join(SEEN[place] for place in thing.seen_in)
-    text = thing.key if commit is None else f"{commit.hash} {commit.subject}"
-    head = f"{_at(thing.at)} {NAMES[thing.kind][0]}, seen in {places}"
-    return _Block(text=f"{head}\n{quoted(text, QUOTED)}", number=thing.at)
-
-
-def _run(runs: Sequence[TestRun]) -> _Block:
-    """Test runs of one runner, one after another with the same outcome."""
-    last = runs[-1]
-    outcome = "passed" if last.passed else "failed"
-    often = "" if len(runs) == 1 else f", as did the {len(runs) - 1} before it"
-    return _Block(text=f"{_at(last.at)} test run {outcome}{often}\n{quoted(last.runner, QUOTED)}", number=last.at)
 
 
 def _at(number: int | None) -> str:

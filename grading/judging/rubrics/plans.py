@@ -1,7 +1,7 @@
 """Plans judging a selection of sessions again: which sessions are judged, which are not, and why."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, QuerySet, TextChoices
@@ -66,7 +66,19 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
     being_judged = set(sent.values_list("session", flat=True))
     kinds_by_category = kinds.of_categories()
-    verdict_rubrics = _current_rubrics(pk for pk, _outcome, _category in planned)
+    # Of each session that has evidence for a judge: the hash of its verdict's rubric, or "" if that was by another
+    # digest or model, or before the latest evidence.
+    judge = judges.first()
+    model = judge.model if judge else ""
+    read = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
+    later = read.filter(received_at__gt=OuterRef("verdict__created_at"))
+    keys = Keys(pk for pk, _outcome, _category in planned)
+    readable = Session.objects.filter(Exists(read), pk__in=keys).annotate(is_unread=Exists(later)).order_by()
+    verdict = ("verdict__rubric", "verdict__version", "verdict__model")
+    verdict_rubrics = {
+        pk: rubric if version == VERSION and answered.startswith(model) and not is_unread else ""
+        for pk, rubric, version, answered, is_unread in readable.values_list("pk", *verdict, "is_unread")
+    }
     rubric_by_session: dict[int, Rubric] = {}
     left_out: Counter[LeftOut] = Counter()
     for pk, outcome, category in planned:
@@ -93,19 +105,3 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
         estimate=estimate(len(rubric_by_session), main_rubric),
         rest=Session.objects.get(pk=planned[-1][0]) if len(selected) > MOST else None,
     )
-
-
-def _current_rubrics(keys: Iterable[int]) -> dict[int, str]:
-    """For each of these sessions that has evidence for a judge: the hash of its verdict's rubric, or "" if that was
-    by another digest or model, or before the latest evidence. One query.
-    """
-    judge = judges.first()
-    model = judge.model if judge else ""
-    read = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
-    later = read.filter(received_at__gt=OuterRef("verdict__created_at"))
-    sessions = Session.objects.filter(Exists(read), pk__in=Keys(keys)).annotate(is_unread=Exists(later)).order_by()
-    verdict = ("verdict__rubric", "verdict__version", "verdict__model")
-    return {
-        pk: rubric if version == VERSION and answered.startswith(model) and not is_unread else ""
-        for pk, rubric, version, answered, is_unread in sessions.values_list("pk", *verdict, "is_unread")
-    }

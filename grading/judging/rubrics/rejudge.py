@@ -141,31 +141,27 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
         return LeftOut.UNCHANGED
     job = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
     if earlier_answers:  # the job is done at once
-        _reuse_answer(job, earlier_answers[0])
+        # The same question again: copied as the current verdict, without a call.
+        answer = earlier_answers[0]
+        identity = {name: getattr(answer, name) for name in IDENTITY}
+        replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1
+        Grade.objects.create(
+            session=session,
+            status=answer.status,
+            value=answer.value,
+            detail=answer.detail,
+            evidence={**answer.evidence, "taken_from": answer.pk},
+            replicate=replicate,
+            cost_usd=0.0,
+            **identity,
+        )
+        job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, clock.now()
+        job.save()
+        rewards.settle(session)
+        review.recheck(session)
     else:
         job.reserved = latest is None and reserving.is_reserved(session)
         job.save()
         if latest is None:  # a verdict may come now where none could before
             rewards.settle(session)
     return None
-
-
-def _reuse_answer(job: JudgeJob, answer: Grade) -> None:
-    """Copy an earlier answer to the same question as the current verdict, and end the job without a call."""
-    session = job.session
-    identity = {name: getattr(answer, name) for name in IDENTITY}
-    replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1
-    Grade.objects.create(
-        session=session,
-        status=answer.status,
-        value=answer.value,
-        detail=answer.detail,
-        evidence={**answer.evidence, "taken_from": answer.pk},
-        replicate=replicate,
-        cost_usd=0.0,
-        **identity,
-    )
-    job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, clock.now()
-    job.save()
-    rewards.settle(session)
-    review.recheck(session)

@@ -75,7 +75,21 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 def figures() -> dict[str, Figures]:
     """The figures of each rubric, by its hash. Four queries."""
-    gaps = _gaps()
+    # By rubric, how far its latest verdict on each session is above the latest grade by a person, without sessions that
+    # are examples in the rubric itself. Every grade of a person has an author, and an index finds those that have one.
+    by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)
+    human = {session: value or 0.0 for session, value in by_people.order_by("pk").values_list("session", "value")}
+    latest: dict[tuple[str, int], float] = {}
+    judged = verdicts().filter(session__in=by_people.order_by().values("session")).order_by("pk")
+    for rubric, session, value in judged.values_list("rubric", "session", "value"):
+        if session in human:
+            latest[rubric, session] = value or 0.0
+    for row in Rubric.objects.exclude(examples=[]):
+        for example in row.examples:
+            latest.pop((row.sha256, example.get("session")), None)
+    gaps: dict[str, list[float]] = defaultdict(list)
+    for (rubric, session), value in latest.items():
+        gaps[rubric].append(value - human[session])
     sums = verdicts().order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
     return {
         rubric: Figures(
@@ -92,11 +106,9 @@ def figures() -> dict[str, Figures]:
 def store_figures(now: dt.datetime) -> None:
     """Compute and store the figures for the pages, if grades or rubrics have changed."""
     inputs = repr((last_keys(Grade, Rubric), Erasure.objects.count()))
-    StoredReading.objects.renew(FIGURES, inputs, _figures_as_json, now)
-
-
-def _figures_as_json() -> dict[str, Any]:
-    return {rubric: asdict(each) for rubric, each in figures().items()}
+    StoredReading.objects.renew(
+        FIGURES, inputs, lambda: {rubric: asdict(each) for rubric, each in figures().items()}, now
+    )
 
 
 def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
@@ -105,28 +117,6 @@ def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
     if stored is None:
         return figures(), None
     return {rubric: Figures(**each) for rubric, each in stored.value.items()}, stored.read_at
-
-
-def _gaps() -> dict[str, list[float]]:
-    """By rubric, how far its latest verdict on each session is above the latest grade by a person. Three queries.
-
-    Sessions that are examples in the rubric itself are left out.
-    """
-    # Every grade of a person has an author, and an index finds those that have one.
-    by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)
-    human = {session: value or 0.0 for session, value in by_people.order_by("pk").values_list("session", "value")}
-    latest: dict[tuple[str, int], float] = {}
-    judged = verdicts().filter(session__in=by_people.order_by().values("session")).order_by("pk")
-    for rubric, session, value in judged.values_list("rubric", "session", "value"):
-        if session in human:
-            latest[rubric, session] = value or 0.0
-    for row in Rubric.objects.exclude(examples=[]):
-        for example in row.examples:
-            latest.pop((row.sha256, example.get("session")), None)
-    gaps: dict[str, list[float]] = defaultdict(list)
-    for (rubric, session), value in latest.items():
-        gaps[rubric].append(value - human[session])
-    return gaps
 
 
 def _mean(values: list[float]) -> float | None:

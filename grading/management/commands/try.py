@@ -105,12 +105,15 @@ class Command(BaseCommand):
             open_browser(opener)
         reader = threading.Thread(target=reading.read_in_thread, args=[folders, keeps], name="reading", daemon=True)
         reader.start()
+        follower = threading.Thread(target=reading.follow_in_thread, name="following", daemon=True)
+        follower.start()
         connections.close_all()
         try:
             server.run()
         finally:
             reading.STOP.set()
             reader.join(JOIN_SECONDS)
+            follower.join(JOIN_SECONDS)
             opener.unlink(missing_ok=True)
 
     def greet(self, folders: Sequence[Path]) -> None:

@@ -78,7 +78,16 @@ def load_lessons(bandit: Bandit, now: dt.datetime) -> LoadedLessons:
     arms, rewards = arms_of(bandit), _live_rewards()
     current = _current_lessons(arms)
     sample, matches = _load_sample(current, rewards, offsets, now)
-    reward_counts, credit = _load_credit(bandit, current, version.salience_floor)
+    # Each reward counts as f + (1 − f)·salience, where f is the salience floor and salience is in [0, 1], stored in
+    # percent.
+    buckets = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by()
+    totals = buckets.values_list("arm__name", "arm_id", "grader__salience").annotate(total=Sum("n"))
+    reward_counts: Counter[int] = Counter()
+    credit: dict[int, float] = defaultdict(float)
+    for _name, arm_pk, salience, total in sorted(totals):  # in a fixed order, so that sums of floats are reproducible
+        lesson = current.get(arm_pk, arm_pk)
+        reward_counts[lesson] += int(total)
+        credit[lesson] += int(total) * (version.salience_floor + (1 - version.salience_floor) * salience / 100)
     draws_by_lesson = _load_draws(bandit, current, rewards, offsets, now)
     bets = {lesson: Bets.from_draws(draws.columns) for lesson, draws in draws_by_lesson.items()}
     # The threshold depends on how many lessons were ever drawn.
@@ -213,21 +222,3 @@ def _load_sample(
             # Two lessons that were merged since may have matched the same session.
             taken_by_index[index[session]] = taken or taken_by_index.get(index[session], False)
     return LessonSample.from_rows(rows), matches
-
-
-def _load_credit(
-    bandit: Bandit, current: Mapping[int, int], salience_floor: float
-) -> tuple[Counter[int], dict[int, float]]:
-    """The number of rewards of each lesson, and how many they count as. One query.
-
-    Each counts as f + (1 − f)·salience, where f is `salience_floor` and salience is in [0, 1], stored in percent.
-    """
-    buckets = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by()
-    totals = buckets.values_list("arm__name", "arm_id", "grader__salience").annotate(total=Sum("n"))
-    counts: Counter[int] = Counter()
-    credit: dict[int, float] = defaultdict(float)
-    for _name, arm, salience, total in sorted(totals):  # in a fixed order, so that sums of floats are reproducible
-        lesson = current.get(arm, arm)
-        counts[lesson] += int(total)
-        credit[lesson] += int(total) * (salience_floor + (1 - salience_floor) * salience / 100)
-    return counts, credit

@@ -76,17 +76,15 @@ def store_overviews(now: dt.datetime) -> None:
         if not is_large or _stored(bandit) is None:
             StoredReading.objects.filter(name=_name(bandit)).delete()
         if is_large:
-            StoredReading.objects.renew(_name(bandit), _inputs(bandit, last, now), partial(_value, bandit, now), now)
+            # Only what is cheap to load. Other changes only show once one of these changes.
+            baseline_revision = None if bandit.baseline is None else bandit.baseline.revision
+            day = site_day(now).isoformat()
+            inputs = repr((bandit.revision, baseline_revision, last, Erasure.objects.count(), day))
+            StoredReading.objects.renew(_name(bandit), inputs, partial(_value, bandit, now), now)
 
 
 def _name(bandit: Bandit) -> str:
     return f"lessons of {bandit.name}"
-
-
-def _inputs(bandit: Bandit, last: Sequence[int], now: dt.datetime) -> str:
-    """The inputs of the figures that are cheap to load. Other changes only show once one of these changes."""
-    baseline_revision = None if bandit.baseline is None else bandit.baseline.revision
-    return repr((bandit.revision, baseline_revision, last, Erasure.objects.count(), site_day(now).isoformat()))
 
 
 def _value(bandit: Bandit, now: dt.datetime) -> dict[str, Any]:

@@ -6,21 +6,26 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from bandit import arms
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersion
 from bandit.reading import version_of
+from grading.insight.loading import POPULATION
 from grading.intake import naming
-from grading.models import Session
+from grading.models import Repository, Session
+from grading.outcomes.landed_work import LandedWork, load_landed_work
 from grading.screens.arms import acts
 from grading.screens.http import StaffRequest, staff_view
 
 LISTED = 100
+# The column of sessions that refers to the arms of a bandit.
+COLUMNS = {"category": "category", "harness": "harness", naming.BANDIT: "model_arm"}
 CHANGE = "bandit.change_arm"
 
 
@@ -164,8 +169,20 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         "may": request.user.has_perm(CHANGE),
         "learns": arm.bandit.kind != BanditKind.NAMES,
         "longest": arms.MAX_NAME,
+        "work": landed_work(arm),
     }
     return TemplateResponse(request, "arms/arm.html", context)
+
+
+def landed_work(arm: Arm) -> LandedWork | None:
+    """What became of the work of the arm's sessions, and of the arms that were merged into it. None where sessions do
+    not refer to arms of its bandit, or no repository is followed.
+    """
+    column = COLUMNS.get(arm.bandit.name)
+    if column is None or not Repository.objects.exists():
+        return None
+    own = Q(**{column: arm}) | Q(**{f"{column}__merged_into": arm})
+    return load_landed_work(Session.objects.yours().filter(POPULATION, own), timezone.now())
 
 
 def require_operator(request: HttpRequest) -> None:

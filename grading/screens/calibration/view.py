@@ -5,11 +5,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.models import CanaryRun, Repository
-from grading.monitoring import judges
-from grading.monitoring.judges import IDENTITY
 from grading.outcomes.rankings import load_rankings
 from grading.review import calibration
-from grading.review.calibration import JudgeInstrument
 from grading.review.ppi import FEWEST
 from grading.reward.judged_pairs import latest_judgements
 from grading.screens.calibration import card
@@ -31,7 +28,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     pairs = calibration.pairs()
     means, means_read_at = calibration.latest_arm_means(pairs)
     judgements = latest_judgements(now)
-    in_use = [JudgeInstrument(**{name: getattr(each, name) for name in IDENTITY}) for each in judges.instruments(now)]
+    in_use = calibration.recent_graders(now)
     graders = [*in_use, *(each for each in pairs.calibrations if each not in in_use)]
     context = {
         "title": "Calibration",

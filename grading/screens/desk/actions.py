@@ -101,11 +101,15 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
 
 @staff_view("grading.add_grade")
 @require_POST
-def reveal(request: StaffRequest, pk: int) -> HttpResponse:
-    """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts."""
+def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
+    """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts. `back`:
+    the page that asked is the session's own.
+    """
     session, form = _session(pk), AnswerForm(request.POST)
     form.is_valid()
     review.reveal(session, request.user, form.grade)
+    if request.POST.get("back") == "session":
+        return redirect(session)
     return page.render(request, session, form=form)
 
 

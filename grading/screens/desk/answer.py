@@ -58,6 +58,8 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     """The worst that holds decides the word; the sentence says all that is true beside it."""
     others = [rule for rule in facts.alarms if rule not in TOLD and not is_advisory(rule)]
     step = next(_steps(facts, others), None)
+    # What is not final today, where there is such a thing.
+    rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
     if not facts.any_sessions:
         return TrustAnswer(
             word="Nothing to trust yet.",
@@ -68,7 +70,6 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         problems = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
         return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {problems}.", step=step, is_bad=True)
     if facts.contradicted:
-        rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
@@ -76,15 +77,14 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             title_of(others[0]) if others else "too many sessions went ungraded this week, though all are graded now"
         )
         more = f", with {len(others) - 1} more," if len(others) > 1 else ""
-        sentence = f"An alarm{more} is open: {title[:1].lower()}{title[1:]}; {_today(facts)}."
+        sentence = f"An alarm{more} is open: {title[:1].lower()}{title[1:]}{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
-        so_far = f"{compared.whole.n} of the {ENOUGH} blind grades it needs"
         return TrustAnswer(
             word="Unproven.",
-            sentence=f"No rule has flagged a reward and {_today(facts)}, but the judge isn't calibrated "
-            f"yet: {so_far} are in.",
+            sentence=f"The judge isn’t calibrated yet: {compared.whole.n} of the {ENOUGH} blind grades it needs are "
+            f"in{rest}.",
             step=step,
         )
     if facts.today.part or facts.ungraded:

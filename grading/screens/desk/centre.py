@@ -15,10 +15,10 @@ from grading.models.evidence import EvidenceKind
 from grading.models.judging import Purpose
 from grading.reward.explain import StepState
 from grading.screens import forge
-from grading.screens.desk import blind, story
+from grading.screens.desk import story
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import transcript
+from grading.screens.session import blind, transcript
 from grading.screens.session import view as shown
 from grading.templatetags.gradingsite_tags import CITATION, NUMBER
 from grading.vocabulary import Source
@@ -36,6 +36,7 @@ def load_context(
     """
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
+    open_flags = [flag for flag in flags if flag.cleared_at is None]
     all_answers = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     prefetch_related_objects([session], "evidence")  # the tabs and the history read it again
     received = list(session.evidence.all())
@@ -46,8 +47,8 @@ def load_context(
     if waits:
         _await_person(tiles)
     return {
-        "tiles": blind.tiles(tiles) if hides else tiles,
-        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "tiles": blind.tiles(tiles, grades) if hides else tiles,
+        "flags": blind.flags(open_flags) if hides else open_flags,
         "judge": judge is not None,
         "rationale": None if hides or judge is None else rationale(judge),
         "history": story.lines(

@@ -119,7 +119,7 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
             current=current is not None and item.session_id == current.pk,
             held_by=holder(item, reviewer),
             entered_at=item.entered_at,
-            why=why(item, place, past_corrections, source="" if vars(item)["hidden"] else session.reward_source),
+            why=why(item, place, past_corrections, hidden=vars(item)["hidden"]),
             by_chance=place is Place.CHANCE,
         )
         rows.append(row)
@@ -146,10 +146,12 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
     )
 
 
-def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *, source: str) -> str:
-    """Why an item is where it is in the queue, in words; `source` decides the reward, empty where that is kept back."""
+def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *, hidden: bool) -> str:
+    """Why an item is where it is in the queue, in words, with nothing of the reward where that is `hidden`."""
     if place is Place.CHANCE:
         return BY_CHANCE
+    if hidden and item.entered_as in (QueueEntry.RULE, QueueEntry.OUTCOME):
+        return item.get_entered_as_display()
     if item.entered_as == QueueEntry.RULE:
         return f"flagged: {item.why}"
     if item.entered_as != QueueEntry.SLICE:
@@ -162,7 +164,7 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
     move = f"expected to move the reward by {number(past_corrections.expected(stratum))}"
     if answers < ENOUGH:
         return f"{move}; few sessions like this have been graded"
-    graded = f" graded by {source}" if source else ""
+    graded = "" if hidden or not session.reward_source else f" graded by {session.reward_source}"
     return f"{move}, as {answers} corrections of sessions{graded} in {session.category or 'no category'} did"
 
 

@@ -10,8 +10,7 @@ from grading.models.review import GRADING, Answer
 from grading.review.effects import moves_of
 from grading.reward.explain import number
 from grading.screens import moves
-from grading.screens.desk import blind
-from grading.screens.session import history
+from grading.screens.session import blind, history
 
 LISTED = 14
 VERBS = {
@@ -53,14 +52,19 @@ class FlashMessage:
 
 
 def flash_message(answer: ReviewAnswer) -> FlashMessage:
-    """The line after saving: "Saved .80: cross-repo from .583 to .603"."""
+    """The line after saving: "Saved .80: cross-repo from .583 to .603"; of a blind grade the judge's too."""
     arm_moves = moves_of(answer.effects)
     did = effects_of(answer)
     first = did[0] if did else ""
     why = f". {moves.why(arm_moves[0], when='now')}" if arm_moves and arm_moves[0].counts_less else ""
+    text, judge = describe(answer), answer.judge
+    if answer.blind_value is not None and not answer.revealed and judge is not None and judge.value is not None:
+        text = f"Saved: you {number(answer.value)}, judge {number(judge.value)}"
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return FlashMessage(text=describe(answer) + (f": {first}" if first else "") + why, more=", ".join(did), undo=undo)
+    if first:
+        text += f": {first}" if ":" not in text else f"; {first}"
+    return FlashMessage(text=text + why, more=", ".join(did), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:

@@ -1,6 +1,6 @@
 """The cards of what came with the newest marks, and of harnesses and models compared on like work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,6 +17,7 @@ from grading.insight.sentences import (
     write_size,
     write_value,
 )
+from grading.outcomes.landed_work import LandedWork
 from grading.screens import charts
 from grading.screens.charts import RewardDifference
 
@@ -56,6 +57,7 @@ class AgentRow:
     reward: str
     cost: str
     minutes: str
+    work: LandedWork | None
 
 
 def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
@@ -105,8 +107,8 @@ def _row(effect: MarkEffect, far: float) -> EffectRow:
     )
 
 
-def agent_rows(cards: Sequence[AgentCard]) -> list[AgentRow]:
-    """The cards as rows of a table."""
+def agent_rows(cards: Sequence[AgentCard], work: Mapping[tuple[str, str], LandedWork]) -> list[AgentRow]:
+    """The cards as rows of a table, with what became of the work of each harness and model."""
     return [
         AgentRow(
             card=card,
@@ -114,6 +116,7 @@ def agent_rows(cards: Sequence[AgentCard]) -> list[AgentRow]:
             reward=_mean("reward", card.reward),
             cost=_mean("cost", card.cost),
             minutes=_mean("minutes", card.minutes),
+            work=work.get((card.harness, card.model)),
         )
         for card in cards
     ]

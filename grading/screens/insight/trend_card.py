@@ -58,6 +58,8 @@ def context(
     """What `_trend.html` shows. `query` gives the query of this page with some fields changed."""
     trend = without_empty_beginning(trend)
     measure, dots, markers = trend.measure, make_dots(trend.whole, trend.measure, narrowing), mark_lines(marks)
+    if all(point.mean.value is None for point in trend.whole.points):
+        return {"is_empty": True, "sessions": trend.whole.total.sessions, "longer": query(weeks="26")}
     return {
         "picture": draw(trend, dots, markers, charts.WIDE),
         "narrow": draw(trend, dots, markers, charts.PHONE),

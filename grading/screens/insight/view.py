@@ -18,7 +18,8 @@ from grading.insight.core.results import AgentCard, Trend
 from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
-from grading.models import Rubric, Session
+from grading.models import Repository, Rubric, Session
+from grading.outcomes.landed_work import load_by_agent
 from grading.plain import primary_key
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
@@ -59,6 +60,10 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
     measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
     change = compare(before, after, measure=measure, filters=form.filters)
+    work = {}
+    if Repository.objects.exists():
+        span = loading.last_weeks(form.now, agents.WEEKS)
+        work = load_by_agent(span, form.now, filters=form.filters)
     return {
         "headline": write_headline(change),
         "trend": trend_card.context(trend, marks, form.narrowing, form.query),
@@ -66,7 +71,8 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
         "chosen_mark": form.chosen_mark(marks),
         "effects": effects_card.group_effects(reading.effects if reading else ()),
         "effects_at": reading and reading.read_at,
-        "agents": effects_card.agent_rows(_agents(form)),
+        "agents": effects_card.agent_rows(_agents(form), work),
+        "has_work": any(each.tried for each in work.values()),
         "agent_span": agents.WEEKS,
     }
 

@@ -20,6 +20,7 @@ from grading.models import Project, Repository
 from grading.models.audit import AuditKind
 from grading.outcomes import addresses
 from grading.outcomes.addresses import BadAddress
+from grading.outcomes.discovery import find_local_repositories
 from grading.outcomes.following import TOKEN_PURPOSE, look_up_soon, mirror_of
 from grading.outcomes.github import SECRET_PURPOSE
 from grading.outcomes.mirror import BRANCH_NAME
@@ -86,7 +87,9 @@ class RepositoryForm(forms.Form):
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> HttpResponse:
-    """The followed repositories; a POST follows one, or pauses, resumes, checks or removes one."""
+    """The followed repositories; a POST follows one, or pauses, resumes, checks or removes one. With `local` in the
+    query, the page asks which of this machine's to follow.
+    """
     webhook = None
     form = RepositoryForm(initial={"url": _suggested_url(request.GET.get("project", "")), "default_branch": "main"})
     if request.method == "POST":
@@ -95,6 +98,9 @@ def show(request: StaffRequest) -> HttpResponse:
         act = request.POST.get("do", "")
         if act == "webhook":
             webhook = _make_webhook(request, request.POST.get("repository", ""))
+        elif act == "follow_local":
+            _follow_local(request)
+            return redirect("admin:repositories")
         elif act:
             _change(request, act, request.POST.get("repository", ""))
             return redirect("admin:repositories")
@@ -107,10 +113,13 @@ def show(request: StaffRequest) -> HttpResponse:
                 messages.success(request, f"{repository} is followed. It is fetched within a minute.")
                 return redirect("admin:repositories")
     own = Q(project__sessions__is_sample=False)
+    may = request.user.has_perm(CHANGE)
     context = {
         "title": "Repositories",
         "form": form,
-        "may": request.user.has_perm(CHANGE),
+        "may": may,
+        "local": find_local_repositories() if may else [],
+        "is_choosing": may and "local" in request.GET,
         "repositories": Repository.objects.annotate(count=Count("project__sessions", filter=own)),
         "suggestions": _suggestions(),
         "webhook": webhook,
@@ -129,6 +138,29 @@ def _suggestions() -> list[Project]:
     own = Count("sessions", filter=Q(sessions__is_sample=False))
     projects = Project.objects.filter(key__contains="/", repository=None).annotate(count=own).filter(count__gt=0)
     return list(projects.order_by("-count", "key")[:SUGGESTED])
+
+
+def _follow_local(request: StaffRequest) -> None:
+    """Follow the repositories of this machine whose projects were chosen."""
+    chosen = set(request.POST.getlist("project"))
+    with transaction.atomic():
+        suggestions = [each for each in find_local_repositories() if str(each.project.pk) in chosen]
+        for each in suggestions:
+            repository = Repository.objects.create(
+                name=each.folder.name[:200],
+                url=str(each.folder),
+                default_branch=each.default_branch,
+                project=each.project,
+                credits_history="credits_history" in request.POST,
+                added_by=request.user,
+            )
+            record(AuditKind.PROJECT, f"followed the repository {repository}", detail=repository.url)
+    count = len(suggestions)
+    if count == len(chosen) > 0:
+        are = "repository is followed. It is" if count == 1 else "repositories are followed. They are"
+        messages.success(request, f"{count} {are} fetched within a minute.")
+    else:
+        messages.error(request, f"{len(chosen)} were chosen, and {count} are followed now. Look at the list again.")
 
 
 def _make_webhook(request: StaffRequest, key: str) -> dict[str, str]:

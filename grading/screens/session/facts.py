@@ -35,10 +35,6 @@ class RanWithRow:
     url: str = ""
 
 
-# The vitals that are visible at once; the others unfold.
-MAIN_VITALS = ("active_minutes", "user_turns", "failed_share", "suites", "claimed_without_green")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VitalRow:
     """A vital with its value in words."""
@@ -55,10 +51,20 @@ def context(session: Session) -> dict[str, Any]:
         "spent": spent_rows(session),
         "ran_with": ran_with_rows(session, facts),
         "vitals": vitals,
-        "main_vitals": [row for row in vitals if row.vital.name in MAIN_VITALS],
+        "summary": [] if facts is None else summary(facts),
         "instructions": [] if facts is None else (facts.instruction_files or [])[:LISTED_FILES],
         "more_instructions": 0 if facts is None else max(0, len(facts.instruction_files or ()) - LISTED_FILES),
     }
+
+
+def summary(facts: SessionFacts) -> list[str]:
+    """What tells most of how the work went, in a few words each, without what is unknown."""
+    parts = [] if facts.active_minutes is None else [f"{duration(facts.active_minutes * MINUTE)} active"]
+    if facts.known_calls:
+        parts.append(f"{facts.failed_calls:,} of {facts.known_calls:,} calls failed")
+    if facts.suites and facts.suites[-1]["state"] != UNKNOWN:
+        parts.append(f"tests {facts.suites[-1]['state']}")
+    return parts
 
 
 def spent_rows(session: Session) -> list[RanWithRow]:

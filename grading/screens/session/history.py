@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlement, Submission
 from grading.models.agents import TokenScope
-from grading.monitoring import title_of
+from grading.monitoring import quotes_verdict, title_of
 from grading.reward.explain import ABSTAINS, HEADLINES, number
-from grading.templatetags.gradingsite_tags import usd
+from grading.templatetags.gradingsite_tags import rest, usd
 from grading.vocabulary import Reason, Source, Status
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
@@ -20,8 +20,8 @@ NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "ski
 class HistoryLine:
     """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
 
-    `while_blind`: all that the line may say to a person from whom the judge's answer is kept; empty where it tells
-    nothing of that.
+    `while_blind`: all that the line may say to a person who is to grade without knowing the answers of judge and
+    people; empty where it tells nothing of them. `is_main`: shown before the history is unfolded.
     """
 
     at: dt.datetime
@@ -30,6 +30,7 @@ class HistoryLine:
     source: str = ""
     undo: int | None = None
     while_blind: str = ""
+    is_main: bool = False
 
 
 def of(
@@ -56,7 +57,9 @@ def of(
         by = "" if word.by is None else f", {word.by.get_username()}"
         taken_back = "" if word.undone_at is None else "; taken back since"
         what = f"Category {word.category}: {word.get_origin_display()}{by}"
-        lines.append(HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}"))
+        lines.append(
+            HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}", is_main=word.by is not None)
+        )
     withdrawn = {grade.withdraws_id for grade in grades}
     lines += [_grade(grade, is_withdrawn=grade.pk in withdrawn) for grade in grades]
     for settlement in settlements:
@@ -66,9 +69,10 @@ def of(
         line = HistoryLine(
             at=settlement.created_at,
             what=f"Settled {how}, {'final' if settlement.final else 'provisional'}",
-            detail=settlement.sentence,
+            detail=rest(settlement.sentence),
             source=settlement.source,
             while_blind="Settled",
+            is_main=True,
         )
         lines.append(line)
     for entry in entries:
@@ -86,7 +90,11 @@ def of(
         lines.append(HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb))
     for flag in flags:
         what = f"Flagged: {title_of(flag.rule)}"
-        lines.append(HistoryLine(at=flag.raised_at, what=what, detail=flag.detail, source="alarm"))
+        while_blind = what * quotes_verdict(flag.rule)
+        line = HistoryLine(
+            at=flag.raised_at, what=what, detail=flag.detail, source="alarm", while_blind=while_blind, is_main=True
+        )
+        lines.append(line)
         if flag.cleared_at:
             who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
             lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
@@ -113,5 +121,6 @@ def _grade(grade: Grade, *, is_withdrawn: bool) -> HistoryLine:
         detail="; ".join(filter(None, details)),
         source=grade.source,
         undo=grade.pk if given and not is_withdrawn else None,
-        while_blind="Judge" if grade.source == Source.JUDGE else "",
+        is_main=given,
+        while_blind=grade.source.capitalize() if grade.source in (Source.JUDGE, Source.HUMAN) else "",
     )

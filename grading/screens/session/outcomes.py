@@ -83,7 +83,7 @@ def _reported(record: OutcomeRecord) -> OutcomeStep:
     """An outcome that CI, a runner or a forge reported."""
     verb = VERBS.get((record.kind, record.result), f"{WORDS.get(record.kind, record.kind)} {record.shown_result}")
     label = f"{verb} {_day(record.observed_at)}"
-    who = f"{record.get_witness_display()}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
+    who = f"{record.reporter}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
     title = ". ".join(filter(None, [f"Reported by {who}", record.detail]))
     url = record.url if record.url.startswith("https://") else ""
     return OutcomeStep(label=label, url=url, title=title, is_bad=record.result == OutcomeResult.FAIL)

@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
+from grading import review
 from grading.evidence import material, ownership, store
 from grading.judging.allowance import quota
 from grading.judging.rubrics.verdicts import staleness
@@ -19,6 +20,7 @@ from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 from grading.models.submissions import ProposedField
 from grading.redaction import MARGIN, redact_slice
+from grading.review import promises
 from grading.reward import calibrating, rewards, sources
 from grading.reward.decide import (
     MAX_ADDED,
@@ -37,7 +39,7 @@ from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import activity, facts, history, outcomes, reasons, transcript
+from grading.screens.session import activity, blind, facts, history, outcomes, reasons, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
@@ -46,6 +48,7 @@ from grading.witness import Witness
 
 PATCH_LIMIT = 60_000
 ELSEWHERE = 12
+LATEST = 4
 PATCH_LINES = 600
 JOURNAL_LIMIT = 60_000
 TABS = {
@@ -104,7 +107,8 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     settlements = list(session.settlements.order_by("revision"))
     grades = list(session.grades.select_related("author").order_by("pk"))
     flags = list(session.flags.select_related("cleared_by"))
-    entries = list(ledger.history(session.observation))
+    open_flags = [flag for flag in flags if flag.cleared_at is None]
+    entries = list(ledger.history(session.observation).select_related("bandit", "arm__merged_into", "grader"))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
     holds = current(rewards.views([grade for grade in grades if not grade.parallel]))
@@ -114,6 +118,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     judge = row_of(verdict, grades)
     if judge is not None:
         scored[Source.JUDGE] = judge
+    hides = request.user.has_perm("grading.add_grade") and review.awaits_blind_grade(session, request.user)
     stale = staleness(judge, Rubric.objects.active(session.work))
     jobs = JudgeJob.objects.filter(session=session, purpose__in=[Purpose.VERDICT, Purpose.SAMPLE])
     latest = list(jobs.order_by("-pk"))
@@ -149,7 +154,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         "judge": judge,
         "can_ask": known.can_be_asked,
         "again_usd": reasons.last_cost(session) if judge else None,
-        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "flags": open_flags,
         "cards": reasons.cards(settlement, grades, scored),
         "is_contested": is_contested(settlement, holds),
         "readings": readings(grades, judge),
@@ -179,14 +184,34 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
             submissions=session.submissions.select_related("token"),
             categories=category["words"],
         ),
-        "live": (live := _live(entries, reader)),
+        "live": (live := _live(session, entries, reader)),
         "idle": settlement is not None and settlement.weight > 0 and any(row["weight"] == 0 for row in live),
         **facts.context(session),
         **outcomes.context(session),
         **_reasons(request, known),
-        **_tabs(request, known, citations(judge)),
+        **_tabs(request, known, [] if hides else citations(judge)),
     }
+    if hides:
+        context |= _hidden(context, settlement, grades)
+    context["latest"] = [line for line in context["history"] if line.is_main][-LATEST:]
     return TemplateResponse(request, "session/session.html", context)
+
+
+def _hidden(context: Mapping[str, Any], settlement: Settlement | None, grades: list[Grade]) -> dict[str, Any]:
+    """What the page shows instead to a person who is to grade the session blind: nothing that tells of the verdict."""
+    scored = {source: grade for source in CARDS[1:] if (grade := latest_of(grades, source))}
+    return {
+        "blind": True,
+        "tiles": blind.tiles(tiles(settlement), grades),
+        "flags": blind.flags(context["flags"]),
+        "cards": reasons.cards(None, [], scored),
+        "history": list(blind.history(context["history"])),
+        "judge": None,
+        "citations": [],
+        "left_behind": "",
+        "opinions": [],
+        "stale": "",
+    }
 
 
 def _reasons(request: HttpRequest, known: SessionContext) -> dict[str, Any]:
@@ -448,21 +473,27 @@ def patch(session: Session) -> dict[str, Any]:
     return found
 
 
-def _live(entries: list[LedgerEntry], reader: calibrating.CalibrationReader) -> list[dict[str, Any]]:
+def _live(session: Session, entries: list[LedgerEntry], reader: calibrating.CalibrationReader) -> list[dict[str, Any]]:
     """What counts in the bandits now: rewards that are applied and not reversed, each with what it counts, and what it
-    is read as where that is something else. `reader` is the category's.
+    is read as where that is something else; and the arm's mean today, without and with the session. `reader` is the
+    category's.
     """
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
+    held = [entry for entry in held if not entry.is_abstention]
     readers = {reader.bandit: reader}
+    means = {
+        (bandit, name): (without.arms[name].mean, arm.mean)
+        for bandit, now, without, _arms in (promises.outlooks([(session, None)]) if held else ())
+        for name, arm in now.arms.items()
+    }
     rows = []
     for entry in held:
-        if entry.is_abstention:
-            continue
         name, said = entry.bandit.name, entry.grader
         if name not in readers:
             readers[name] = calibrating.CalibrationReader(name)
         scaled = readers[name].read(said.source, entry.value)
         weight = readers[name].weight(entry.arm.name, said.source) * settings.STANDING_WEIGHTS.get(said.standing, 1.0)
-        rows.append({"entry": entry, "weight": weight, "scaled": scaled})
+        mean = means.get((name, entry.arm.current.name))
+        rows.append({"entry": entry, "weight": weight, "scaled": scaled, "mean": mean})
     return rows

@@ -1,7 +1,7 @@
 """Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from bandit.models import Arm
 from grading.days import midnight
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import has_stale, with_verdict
-from grading.models import Agent, JudgeJob, Repository, Session
+from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.outcomes import LandingState
 from grading.models.review import FilteredList
@@ -27,6 +27,7 @@ from grading.review.views import PASSING
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import groups, paging, saved_views
+from grading.templatetags.gradingsite_tags import DASH, short_number, usd
 from grading.vocabulary import CostUnknown, Source
 
 CHUNK = 500
@@ -177,6 +178,26 @@ class SessionFilterForm(forms.Form):
         return sessions
 
 
+def columns(sessions: Sequence[Session]) -> dict[str, Any]:
+    """`shows`: the columns in which these sessions differ; `same`: what the others say in every row, in words.
+
+    A single session shows all of them.
+    """
+    texts = {
+        "project": [each.project.name if each.project else "" for each in sessions],
+        "agent": [each.agent.name for each in sessions],
+        "arm": [str(each.category or "") for each in sessions],
+        "harness": [str(each.harness or "") for each in sessions],
+        "model": [each.model for each in sessions],
+        "landed": [each.landing.get_state_display() if hasattr(each, "landing") else "" for each in sessions],
+        "tokens": [short_number(each.tokens) for each in sessions],
+        "cost": [usd(each.cost) for each in sessions],
+    }
+    shows = {name for name, column in texts.items() if len(column) == 1 or len(set(column)) > 1}
+    same = [f"{name} {column[0]}" for name, column in texts.items() if name not in shows and {*column} - {"", DASH}]
+    return {"shows": shows, "same": ", ".join(same)}
+
+
 def listed() -> SessionQuerySet:
     """Every session, samples too, with what the list shows and filters by."""
     sessions = Session.objects.with_people().select_related("settlement", "landing").defer("settlement__steps")
@@ -206,7 +227,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "filters": filters,
         "page": page,
         "groups": groups.of(page.object_list, by_week=order in {"", "oldest"}),
-        "has_repositories": Repository.objects.exists(),
+        **columns(page.object_list),
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,
         "query": query.urlencode(),

@@ -23,7 +23,7 @@
       const found = page.querySelector(form.dataset.narrows);
       if (!found) return location.assign(url);
       document.querySelector(form.dataset.narrows).replaceWith(found);
-      for (const part of ['.page-head .lede', '.page-head .actions']) {
+      for (const part of ['.page .lede', '.page-head .actions', '.page-head .view-tabs']) {
         const came = page.querySelector(part), held = document.querySelector(part);
         if (came && held) held.replaceWith(came);
       }

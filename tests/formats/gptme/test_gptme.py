@@ -121,10 +121,31 @@ def test_outputs_without_ids_belong_to_calls_in_order():
 
 def test_outputs_without_a_call_are_kept_and_told():
     """I11: outputs are never dropped; where there is one, the assistant called something that we could not read."""
-    events, _, report = talk(gptme("assistant", "hm"), gptme("system", "Ran command: `ls`\n\nReturn code: 2"))
+    events, _, report = talk(gptme("assistant", "hm"), gptme("system", "Executed code block.\n\nReturn code: 2"))
     (result,), (call,) = only(events, ToolResult), only(events, ToolCall)
-    assert (result.call_id, result.exit_code, call.clarity) == (call.call_id, 2, Clarity.UNREADABLE)
+    assert (result.call_id, call.clarity) == (call.call_id, Clarity.UNREADABLE)
     assert report.problems == ("a tool call in a syntax that was not understood",)
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["Ran command: `git commit -m x`\n\nReturn code: 2", "Ran command:\n```bash\ngit commit -m x\n```\n\nNo output"],
+)
+def test_an_output_names_the_command_of_a_call_that_was_not_read(output):
+    """As in a list, whose indented blocks gptme ran in 2024."""
+    said = gptme("assistant", "1. Commit\n    ```bash\n    git commit -m x\n    ```\n\n```shell\nls\n```")
+    events, _, report = talk(said, gptme("system", output), gptme("system", "Ran command: `ls`"))
+    calls, results = only(events, ToolCall), only(events, ToolResult)
+    commands = {call.call_id: call.command for call in calls}
+    assert [commands[result.call_id] for result in results] == ["git commit -m x", "ls"]
+    assert report.problems == ("a tool call that only its output names",)
+
+
+def test_a_shortened_command_is_that_of_the_call_that_begins_so():
+    said = gptme("assistant", "```shell\nls\n```\n\n```shell\ncd /a/b && make test\n```")
+    events, _, _ = talk(said, gptme("system", "Ran command: `cd /a/b...\n(1 line)`"))
+    (result,), calls = only(events, ToolResult), only(events, ToolCall)
+    assert result.call_id == calls[1].call_id
 
 
 def test_an_output_of_what_a_person_ran_is_no_call_of_the_agents():
@@ -204,13 +225,12 @@ def test_how_a_read_went_is_known(content: str, failed: object):
 
 def test_a_copys_records_are_the_same():
     messages = [gptme("user", "Fix it"), gptme("assistant", SHELL), gptme("system", "Ran command: `git status`")]
-    copy, other = read(BytesIO(jsonl(*messages, gptme("user", "More")))), read(BytesIO(jsonl(gptme("user", "Other"))))
-    original = read(BytesIO(jsonl(*messages)))
-    events = list(original)
-    assert {event.record for event in events} == set(original.records)
-    assert len(list(copy)) > len(list(other))
-    assert set(original.records) < set(copy.records)
-    assert not set(original.records) & set(other.records)
+    original, copy, other = (
+        {event.record for event in read(BytesIO(jsonl(*lines)))}
+        for lines in (messages, [*messages, gptme("user", "More")], [gptme("user", "Other")])
+    )
+    assert original < copy
+    assert not original & other
 
 
 def test_decorators_in_code_are_no_unknown_syntax():

@@ -1,0 +1,107 @@
+"""Finds the repositories of this machine that imported sessions worked in, for an operator to follow.
+
+Only files are read: git runs on a repository after an operator has chosen it.
+"""
+
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from grading.evidence.session_facts import WORKTREE
+from grading.models import Evidence, ImportedFile, Project, Repository
+from grading.models.evidence import EvidenceKind
+from grading.models.sessions import yours
+from grading.outcomes.mirror import BRANCH_NAME
+
+# The latest logs whose folders are looked at.
+LOGS = 2000
+MAX_ADDRESS = 500
+MAX_BYTES = 10 * 1024**2  # of a file that names branches
+LINK_OF_WORKTREE = re.compile(r"gitdir: (/.{1,1000})/\.git/worktrees/[^/]+\s*")
+ORIGIN = re.compile(r"\Aref: refs/remotes/origin/(\S+)\s*\Z")
+HEAD = re.compile(r"\Aref: refs/heads/(\S+)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSuggestion:
+    """A repository of this machine that nobody follows, and how many imported sessions of its project worked in it."""
+
+    folder: Path
+    default_branch: str
+    project: Project
+    sessions: int
+
+
+def find_local_repositories() -> list[LocalSuggestion]:
+    """The repositories that the latest imported sessions worked in, those with the most sessions first.
+
+    A project has one: the one with the most sessions. Left out are projects and folders that are followed.
+    """
+    imported = ImportedFile.objects.filter(session__isnull=False).values("session")
+    logs = Evidence.objects.filter(yours(), kind=EvidenceKind.TRANSCRIPT, session__in=imported)
+    logs = logs.filter(session__project__isnull=False, session__project__repository=None).order_by("-pk")
+    roots: dict[str, Path | None] = {}
+    sessions: dict[tuple[int, Path], set[int]] = {}
+    for session, project, report in logs.values_list("session", "session__project", "report")[:LOGS]:
+        folder = str(report.get("cwd") or "")
+        if folder not in roots:
+            roots[folder] = find_root(folder)
+        root = roots[folder]
+        if root and len(str(root)) <= MAX_ADDRESS:
+            sessions.setdefault((project, root), set()).add(session)
+    counts = Counter({key: len(each) for key, each in sessions.items()})
+    projects = Project.objects.in_bulk([project for project, _ in counts])
+    used: set[int | str] = set(Repository.objects.values_list("url", flat=True))
+    suggestions = []
+    for (project, root), count in counts.most_common():
+        if not used & {project, str(root)}:
+            used |= {project, str(root)}
+            branch = default_branch(root)
+            suggestions.append(
+                LocalSuggestion(folder=root, default_branch=branch, project=projects[project], sessions=count)
+            )
+    return suggestions
+
+
+def find_root(folder: str) -> Path | None:
+    """The folder of the repository that a folder of this machine is in, None if there is none. That of a worktree is
+    the repository that it belongs to.
+    """
+    path = Path(WORKTREE.sub("", folder))
+    with suppress(OSError, ValueError):
+        path = path.resolve()
+        if not folder.startswith("/") or not path.is_dir():
+            return None
+        for each in (path, *path.parents):
+            if (each / ".git").is_dir():
+                return each
+            if (each / ".git").is_file():
+                match = LINK_OF_WORKTREE.fullmatch(_read(each / ".git"))
+                return Path(match[1]).resolve() if match else None
+    return None
+
+
+def default_branch(folder: Path) -> str:
+    """The default branch of a repository by its files: that of its origin, else main or master, else the one that is
+    checked out.
+    """
+    git_dir = folder / ".git"
+    packed = _read(git_dir / "packed-refs")
+    origin: list[str] = ORIGIN.findall(_read(git_dir / "refs/remotes/origin/HEAD"))
+    current: list[str] = HEAD.findall(_read(git_dir / "HEAD"))
+    for name in (*origin, "main", "master", *current):
+        ref = f"refs/heads/{name}"
+        is_branch = BRANCH_NAME.fullmatch(name) and ".." not in name
+        if is_branch and ((git_dir / ref).is_file() or f" {ref}\n" in packed):
+            return name
+    return "main"
+
+
+def _read(path: Path) -> str:
+    """The text of a file, "" if there is none or it is too large."""
+    with suppress(OSError):
+        if path.is_file() and path.stat().st_size <= MAX_BYTES:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
