@@ -93,7 +93,7 @@ def live_through() -> Iterator[str]:
             yield f"\n{number}. {step.title}\n   {step.means}"
             wait_until_over(step, now)
             for figure in step.figures(Incident(now)):
-                yield f"     {figure.of:<12} {figure.says}"
+                yield f"     {figure.subject:<12} {figure.text}"
     ledger = Incident(now).ledger
     yield f"\n{ARM} would earn, without the two sessions: {ledger.without}."
     yield f"This site believes that it earns {ledger.belief()}."

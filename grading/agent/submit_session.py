@@ -83,30 +83,30 @@ STDIN_SECONDS, STDIN_BYTES = 0.6, 1 << 20
 GIT_SECONDS, GIT_SECONDS_LATER, GIT_SECONDS_PAST, MOST_COMMITS = 0.9, 30, 5, 500
 SEND_SECONDS, CHECK_SECONDS = 60, 10
 MOST_BYTES = 256 << 20  # of one file
-MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away; and of all that were sent
+MOST_COPIED = 1 << 30  # of the transcripts in the spool, and likewise of those kept after sending
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
 OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
-# What an earlier site does not know, or a later one takes no longer: without it the session is sent once more.
+# Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
 OPTIONAL = {"project", "task", "ran_with"}
 MOST_METADATA = 60_000
 INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
-# What each harness is called by, to ask it for its version where its log does not say.
+# The command that prints each harness's version, if its log does not state it.
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
 VERSION_SECONDS = 10
-# Tells the site that it may have had this before: what was erased there since is not taken again.
+# Marks a session that the site may have had before, so that it refuses sessions erased since.
 RESENT = "X-Gradingsite-Resent"
-# It may be the site, or this one session: others are tried before it is believed of the site.
+# A failure may be due to the site or to this one session: others are tried before the site is considered down.
 IN_TROUBLE, MOST_FAILURES = "kept for later, since the site failed with", 3
-# What a spooled session that is none comes to, wherever it is looked into.
+# The exceptions that an invalid spooled session can raise when it is read.
 NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-# Answers after which sending the same again may work: the token, the address or the site must change, not the session.
+# Statuses after which the same session may be sent again: the token, the address or the site is at fault.
 TRY_AGAIN = {301, 302, 303, 307, 308, 401, 403, 404, 405, 408, 425, 429}
 
 
-# What is known of a session, as JSON: metadata, facts, files (part to path), cwd.
+# A session as JSON: metadata, facts, files (part to path), cwd.
 Session = dict[str, Any]
 
 
@@ -151,7 +151,7 @@ def hook(arguments: list[str]) -> None:
 
 
 class SetupError(Exception):
-    """Something that the person who set up the hook can mend; the message says how."""
+    """A problem that the person who set up the hook can fix. The message says how."""
 
 
 class BadEntry(Exception):
@@ -162,7 +162,7 @@ class BadEntry(Exception):
 
 
 def find_payload(arguments: list[str]) -> dict[str, Any]:
-    """What the harness says of the event that called this hook; nothing for gptme, which says it in its environment."""
+    """The event that called this hook, as the harness describes it; empty for gptme, which uses its environment."""
     argument = next((json_object(text) for text in arguments if text.startswith("{")), None)
     if argument is not None:
         return argument
@@ -170,8 +170,8 @@ def find_payload(arguments: list[str]) -> dict[str, Any]:
 
 
 def find_session(arguments: list[str], payload: dict[str, Any] | None = None) -> Session:
-    """The session that a hook is about: metadata, facts, files to send, and the folder it worked in. `payload` is what
-    the harness says of it, which is read if it was not read before.
+    """The session that a hook is about: metadata, facts, files to send, and its working folder. `payload` is the
+    harness's description of the event, read from the arguments or standard input if None.
     """
     payload = find_payload(arguments) if payload is None else payload
     if not payload and os.environ.get("GPTME_LOGDIR"):
@@ -181,7 +181,9 @@ def find_session(arguments: list[str], payload: dict[str, Any] | None = None) ->
         raise SetupError("nothing to submit: expected a hook's JSON with a session_id on standard input")
     is_codex = "--codex" in arguments or "turn_id" in payload or "thread-id" in payload
     path = text_of(payload, "transcript_path")
-    transcript = Path(path).expanduser() if path else codex_log(session_id) if is_codex else None
+    transcript: Path | None = Path(path).expanduser() if path else None
+    if transcript is None and is_codex:
+        transcript = codex_log(session_id)
     harness = "codex" if is_codex else "claude-code"
     session = session_of(session_id, harness, transcript, text_of(payload, "cwd") or os.getcwd())
     effort = payload.get("effort")
@@ -205,7 +207,9 @@ def gptme_session(folder: Path) -> Session:
 
 
 def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str | None) -> Session:
-    """Everything known of a session; `facts` are what this program saw itself, never what the transcript claims."""
+    """Everything known about a session. `facts` hold only what this program observed, never claims of the
+    transcript.
+    """
     start, end = (
         first_moment(transcript) or moment(os.environ.get("GRADINGSITE_STARTED_AT")),
         datetime.now(timezone.utc),
@@ -247,12 +251,12 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
     with contextlib.suppress(OSError, ValueError):
         files_found = loaded_instructions(session_id) or find_instructions(cwd)
         if files_found:
-            ran_with["instruction_files"] = fitting(session["metadata"], files_found)
+            ran_with["instruction_files"] = limit_instructions(session["metadata"], files_found)
     return observe(session, GIT_SECONDS)
 
 
 def read_stdin() -> dict[str, Any]:
-    """The JSON object on standard input, read for a moment at most: a hook must not wait for what never comes."""
+    """The JSON object on standard input. Waits only for a moment, because a hook must not block."""
     if sys.stdin is None or sys.stdin.isatty():
         return {}
     chunks: list[bytes] = []
@@ -304,7 +308,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def codex_log(session_id: str) -> Path | None:
-    """The log that names this session; never the newest one (that would be somebody else's one day)."""
+    """The log that names this session. It is never simply the newest log, which may belong to another session."""
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     if not re.fullmatch(r"[\w-]+", session_id):
         return None
@@ -312,7 +316,7 @@ def codex_log(session_id: str) -> Path | None:
 
 
 def head_of(path: Path | None) -> str:
-    """The beginning of a log; nothing where there is none."""
+    """The beginning of a log; empty if there is none."""
     try:
         with open(path or "", "rb") as file:
             return file.read(262_144).decode(errors="replace")
@@ -327,13 +331,13 @@ def first_moment(path: Path | None) -> datetime | None:
 
 
 def logged_version(path: Path | None) -> str:
-    """The harness's version, as its log has it; empty where it has none."""
+    """The harness's version from its log; "" if the log has none."""
     match = re.search(r'"(?:version|cli_version|claude_code_version)"\s*:\s*"(\d+\.[\w.+-]{1,50})"', head_of(path))
     return match.group(1) if match else ""
 
 
 def add_version(session: Session) -> None:
-    """Add the version that the harness itself prints; nothing where it does not say in time."""
+    """Add the version that the harness itself prints, unless it takes too long."""
     session.pop("unversioned", None)
     program = shutil.which(PROGRAMS.get(str(session["metadata"].get("harness")), ""))
     version = printed_version(program) if program else ""
@@ -373,14 +377,15 @@ HOME_NAMES = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".config/gptme/AGENTS.md"
 RULES = ".claude/rules"
 
 
-def wanted_of_instructions() -> str:
+def instruction_detail() -> str:
+    """How much to send of instruction files: "hashes", "text" or "none"."""
     return os.environ.get("GRADINGSITE_INSTRUCTIONS", "").strip() or "hashes"
 
 
 def note_instructions(payload: dict[str, Any]) -> None:
-    """Write down that a file was loaded, as it is now, until the session ends."""
+    """Record the current content of a file that the harness loaded, until the session ends."""
     session_id, path = text_of(payload, "session_id"), text_of(payload, "file_path")
-    if not session_id or not path or wanted_of_instructions() == "none":
+    if not session_id or not path or instruction_detail() == "none":
         return
     cwd = text_of(payload, "cwd") or os.getcwd()
     file = instruction_file(Path(path), repository_root(cwd) or cwd)
@@ -393,29 +398,29 @@ def note_instructions(payload: dict[str, Any]) -> None:
 
 
 def notes_of(session_id: str) -> Path:
-    return (
-        spool_folder()
-        / "instructions"
-        / f"{hashlib.sha256(session_id.encode(errors='replace')).hexdigest()[:32]}.jsonl"
-    )
+    """The file in which the instruction files that this session loaded are recorded."""
+    name = hashlib.sha256(session_id.encode(errors="replace")).hexdigest()[:32]
+    return spool_folder() / "instructions" / f"{name}.jsonl"
 
 
 def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
-    """The files that the harness said it loaded, each name once, as it was last; and forget those of old sessions."""
+    """The files that the harness reported as loaded, the latest version of each name. Deletes the records of old
+    sessions.
+    """
     place = notes_of(session_id)
     if place.parent.is_dir():
         for old in place.parent.iterdir():
             if old.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
                 old.unlink()
-    if not place.exists() or wanted_of_instructions() == "none":
+    if not place.exists() or instruction_detail() == "none":
         return []
     files = [json_object(line) for line in place.read_text().splitlines()]
     return list({file["name"]: file for file in files if file and "name" in file}.values())[:MOST_INSTRUCTIONS]
 
 
 def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
-    """The files of instructions in the folder, in those above it up to the repository's root, and at home."""
-    if not cwd or not os.path.isdir(cwd) or wanted_of_instructions() == "none":
+    """Instruction files in the folder, in its parents up to the repository's root, and in the home folder."""
+    if not cwd or not os.path.isdir(cwd) or instruction_detail() == "none":
         return []
     deadline = time.monotonic() + INSTRUCTION_SECONDS
     root = repository_root(cwd) or os.path.realpath(cwd)
@@ -438,7 +443,7 @@ def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
 
 
 def rules_in(folder: Path, deadline: float) -> list[Path]:
-    """The rules below a folder, of which there may be thousands."""
+    """The rules below a folder, read until the deadline because there may be thousands."""
     rules: list[Path] = []
     for path, folders, names in os.walk(folder):
         folders.sort()
@@ -449,16 +454,16 @@ def rules_in(folder: Path, deadline: float) -> list[Path]:
 
 
 def repository_root(cwd: str) -> str:
-    """The folder with .git at or above this one; empty where there is none."""
+    """The folder with .git at or above this one; "" if there is none."""
     folder = Path(os.path.realpath(cwd))
     roots = (each for each in [folder, *folder.parents] if (each / ".git").exists())
     return str(next(roots, ""))
 
 
 def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
-    """Name, length and SHA-256 of a file; None for what is no regular file of a sensible size."""
+    """Name, length and SHA-256 of a file; None if it is not a regular file of acceptable size."""
     try:
-        # Not blocking: something else than a file may stand there, which nobody ever writes to.
+        # Non-blocking, because the path may be a pipe that nobody writes to.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -470,7 +475,7 @@ def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
         return None
     name = one_line(shown_path(path, root), 200)
     file_facts: dict[str, Any] = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    if wanted_of_instructions() == "text":
+    if instruction_detail() == "text":
         file_facts["text"] = data.decode(errors="replace").replace("\0", "?")[:MOST_TEXT]
     return file_facts
 
@@ -484,8 +489,8 @@ def shown_path(path: Path, root: str) -> str:
     return str(path)
 
 
-def fitting(metadata: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many of the files as the site takes along with these metadata: their texts are left out first."""
+def limit_instructions(metadata: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The files that fit into the site's limit together with these metadata. Texts are dropped before files."""
     room = MOST_METADATA - len(json.dumps(metadata))
     if len(json.dumps(files)) > room:
         files = [{name: value for name, value in file.items() if name != "text"} for file in files]
@@ -532,7 +537,9 @@ def without_user(remote: str) -> str:
 
 
 def lessons(text: str | None) -> list[dict[str, Any]]:
-    """Lessons as the site takes them. A salience that is no number from 0 to 1 is left out, its lesson is not."""
+    """Lessons in the form that the site accepts. A salience that is not a number from 0 to 1 is dropped, its lesson is
+    not.
+    """
     pairs = [[half.strip() for half in part.partition("=")[::2]] for part in listed(text)]
     good = [(name, re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience)) for name, salience in pairs if name]
     return [{"name": name[:100], **({"salience": float(match[0])} if match else {})} for name, match in good][:200]
@@ -543,8 +550,8 @@ def listed(text: str | None) -> list[str]:
 
 
 def observe_past(session: Session) -> None:
-    """Add what git can still say of a session that ended long ago. Nobody watched it then: it is a claim, and said to
-    be one. A folder that is gone, or a git that takes too long, says nothing.
+    """Add what git still shows of a session that ended long ago. Nobody observed it then, so it is marked as a claim.
+    Adds nothing if the folder is gone or git takes too long.
     """
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
         add_project(session, time.monotonic() + GIT_SECONDS_PAST)
@@ -555,9 +562,8 @@ def observe_past(session: Session) -> None:
 
 
 def commits(session: Session, deadline: float, *, is_past: bool = False) -> list[dict[str, str]]:
-    """Commits of this session, each with how that is known. Another session's trailer always excludes a commit.
-
-    Of a past one only those until its end: later ones, of which there may be many, are other sessions'.
+    """Commits of this session, each with how that is known. A trailer of another session always excludes a commit. Of a
+    past session only commits until its end: the many later ones belong to other sessions.
     """
     cwd, metadata = session["cwd"], session["metadata"]
     if not cwd or not os.path.isdir(cwd):
@@ -582,7 +588,7 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
 
 
 def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
-    """(hash, seconds) of the commits made in this worktree, by its own reflog; not those pulled or rebased."""
+    """(hash, seconds) of the commits made in this worktree according to its reflog, without pulled or rebased ones."""
     for line in lines:
         sha, selector, action = line.split("\x1f", 2)
         match = re.search(r"@\{(\d+)", selector)
@@ -592,7 +598,7 @@ def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
 
 def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # Nothing is fetched, whatever a repository's own settings want: a command may be hidden in an address there.
+    # Never fetch, whatever the repository's settings say: an address there may hide a command.
     environment.update(
         GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="none"
     )
@@ -623,7 +629,7 @@ def spool_folder() -> Path:
 
 
 def spool(session: Session) -> Path:
-    """Write the session down before anything else can go wrong; a folder whose name sorts by time."""
+    """Write the session to disk before anything else can fail. Returns its folder, whose name sorts by time."""
     folder = spool_folder()
     draft = folder / f".{uuid.uuid4().hex}"
     draft.mkdir(mode=0o700)
@@ -645,7 +651,9 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def keep_copies(entry: Path, session: Session) -> None:
-    """Keep the files themselves, while there is room: the harness may tidy its logs, or write another session there."""
+    """Copy the session's files into the spool while there is room: the harness may delete its logs or append to
+    them.
+    """
     used = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
     for part, path in session["files"].items():
         copy = entry / part
@@ -656,7 +664,7 @@ def keep_copies(entry: Path, session: Session) -> None:
                 session.setdefault("names", {})[part] = os.path.basename(path)
                 session["files"][part] = str(copy)
                 used += size
-        except OSError:  # no room: it is sent from where it is
+        except OSError:  # no room: it is sent from its original place
             if Path(path) != copy and copy.exists():
                 copy.unlink()
     with contextlib.suppress(OSError):
@@ -664,7 +672,9 @@ def keep_copies(entry: Path, session: Session) -> None:
 
 
 def keep_sent(entry: Path, session: Session) -> None:
-    """Keep what the site took, for a site that loses it; only as it was sent, so not where a file had no room."""
+    """Keep what was sent, in case the site loses it. Not if a file had no room, since only complete sessions are
+    kept.
+    """
     folder = entry.parent / "sent"
     is_whole = all(Path(path).parent == entry or not os.path.exists(path) for path in session["files"].values())
     if keep_days() and is_whole:
@@ -678,7 +688,7 @@ def keep_sent(entry: Path, session: Session) -> None:
 
 
 def sent_entries(folder: Path) -> list[tuple[float, Path]]:
-    """(when it was sent, entry) of what is kept, the oldest first."""
+    """(time sent, entry) of the kept sessions, the oldest first."""
     entries = []
     for file in folder.glob("sent/[0-9]*/session.json"):
         with contextlib.suppress(OSError):
@@ -687,7 +697,7 @@ def sent_entries(folder: Path) -> list[tuple[float, Path]]:
 
 
 def tidy_sent(folder: Path) -> None:
-    """Forget what was sent too long ago, and the oldest of what takes too much room."""
+    """Delete kept sessions that are too old, then the oldest while they take too much room."""
     room, oldest = MOST_COPIED, time.time() - keep_days() * 86_400
     for number, (at, entry) in enumerate(reversed(sent_entries(folder)), 1):
         with contextlib.suppress(OSError):
@@ -702,7 +712,7 @@ def keep_days() -> float:
 
 
 def refuse(entry: Path, answer: str) -> None:
-    """Take an entry out of the queue that the site does not want, with its answer beside it."""
+    """Move an entry that the site refused out of the queue, with the site's answer."""
     folder = entry.parent / "refused"
     folder.mkdir(mode=0o700, exist_ok=True)
     (entry / "answer.txt").write_text(answer)
@@ -715,7 +725,7 @@ def refuse(entry: Path, answer: str) -> None:
 
 
 def start_sender() -> None:
-    """A process of its own, which outlives the hook and holds none of its pipes."""
+    """Start the sender as a process that outlives the hook and inherits none of its pipes."""
     subprocess.Popen(
         [sys.executable, os.path.abspath(__file__), "--send"],
         stdin=subprocess.DEVNULL,
@@ -735,9 +745,8 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def send_all(say: Callable[[str], None]) -> int:
-    """Send what waits until the site is down, the least failed first, then the oldest. 0 if nothing is left.
-
-    An entry that cannot be sent, or that the site does not take, holds up none of the others.
+    """Send the queue until it is empty or the site is down: least failures first, then oldest. Returns 0 if nothing is
+    left. An entry that fails or is refused does not block the others.
     """
     folder = spool_folder()
     with one_at_a_time(folder):
@@ -773,7 +782,7 @@ def send_all(say: Callable[[str], None]) -> int:
 
 
 def resend(arguments: list[str], say: Callable[[str], None]) -> int:
-    """Put what was sent since a moment into the queue again, and send all that is there."""
+    """Queue everything sent since a moment again, and send the queue."""
     since = moment(arguments[0] if arguments else None)
     if since is None:
         say("expected a moment after --resend, such as 2026-03-31T02:30:00Z: when the backup was made")
@@ -799,7 +808,9 @@ def resend(arguments: list[str], say: Callable[[str], None]) -> int:
 
 
 def prepare(entry: Path, session: Session) -> None:
-    """Add what git says, where there was no time for that when it ended, and keep its files. Raises BadEntry."""
+    """Add the facts from git if there was no time for that when the session ended, and copy its files. Raises
+    BadEntry.
+    """
     try:
         if "unobserved" in session:
             observe(session, GIT_SECONDS_LATER)
@@ -811,7 +822,7 @@ def prepare(entry: Path, session: Session) -> None:
 
 
 def read_entry(entry: Path) -> Session:
-    """What was written down. Raises BadEntry where that is not what this program writes."""
+    """The session of a spool entry. Raises BadEntry if this program did not write it."""
     try:
         session = json_object((entry / "session.json").read_bytes())
     except OSError as problem:
@@ -824,7 +835,9 @@ def read_entry(entry: Path) -> Session:
 
 
 def send(session: Session) -> tuple[bool | None, str]:
-    """Send one session: (True, …) it was taken, (False, …) it was refused for good, (None, …) it may work later."""
+    """Send one session. The first value is True if it was accepted, False if it was refused for good, None to try
+    later.
+    """
     try:
         status, answer, _headers = post(session)
     except SetupError as problem:
@@ -841,8 +854,8 @@ def send(session: Session) -> tuple[bool | None, str]:
 
 
 def post(session: Session) -> tuple[int, str, Any]:
-    """Send a session, and once more without what the site does not take of it that an earlier site would not know.
-    Returns the status, the beginning of the answer, its headers.
+    """Send a session. If the site refuses fields that an older version would not know, send it again without them.
+    Returns the status, the beginning of the answer and its headers.
     """
     status, answer, headers = request(session)
     problems = (json_object(answer) or {}).get("problems") if status == UNPROCESSABLE else None
@@ -857,7 +870,7 @@ def post(session: Session) -> tuple[int, str, Any]:
 
 def request(session: Session) -> tuple[int, str, Any]:
     """The request itself, files streamed from disk."""
-    address, make = parted_address()
+    address, make = parse_address()
     headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
         try:
@@ -865,7 +878,7 @@ def request(session: Session) -> tuple[int, str, Any]:
         except NOT_OURS as problem:
             raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
         connection = files.enter_context(contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)))
-        # A site that has made up its mind may answer, and hang up, before it has read everything.
+        # The site may answer and close the connection before it has read the whole body.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(
                 "POST",
@@ -878,7 +891,9 @@ def request(session: Session) -> tuple[int, str, Any]:
 
 
 def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, Iterator[bytes]]:
-    """(length, content type, chunks) of the body; of a file that is gone or too large, the facts say so instead."""
+    """(length, content type, chunks) of the body. Files that are missing or too large are listed in the facts
+    instead.
+    """
     boundary = uuid.uuid4().hex
     opened: dict[str, tuple[IO[bytes], int]] = {}
     missing: dict[str, str] = {}
@@ -909,7 +924,7 @@ def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, 
             yield heads[part] + text + b"\r\n"
         for part, (file, length) in opened.items():
             yield heads[part]
-            yield from exactly(file, length)
+            yield from read_exactly(file, length)
             yield b"\r\n"
         yield tail
 
@@ -924,8 +939,8 @@ def head(boundary: str, part: str, filename: str) -> bytes:
     ).encode(errors="replace")
 
 
-def exactly(file: IO[bytes], length: int) -> Iterator[bytes]:
-    """The first `length` bytes of a file that may still grow. Raises OSError where it shrank."""
+def read_exactly(file: IO[bytes], length: int) -> Iterator[bytes]:
+    """The first `length` bytes of a file that may still grow. Raises OSError if it became shorter."""
     while length:
         chunk = file.read(min(length, 1 << 20))
         if not chunk:
@@ -934,8 +949,8 @@ def exactly(file: IO[bytes], length: int) -> Iterator[bytes]:
         yield chunk
 
 
-def parted_address() -> tuple[urllib.parse.SplitResult, type[http.client.HTTPConnection]]:
-    """The site's address, and what connects to it."""
+def parse_address() -> tuple[urllib.parse.SplitResult, type[http.client.HTTPConnection]]:
+    """The parsed address of the site, and the connection class for its scheme."""
     address = urllib.parse.urlsplit(site())
     make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
     if make is None or not address.hostname:
@@ -973,7 +988,9 @@ BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
 
 
 def set_up(arguments: list[str]) -> int:
-    """Install or uninstall, after showing the change and asking. 0: done, or no need to; 1: not; 2: asked wrongly."""
+    """Install or uninstall, after showing the change and asking. Returns 0 if it is done or already was, 1 if not, 2
+    for wrong arguments.
+    """
     verb = next(each for each in ("--plugin", "--install", "--uninstall") if each in arguments)
     harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
     choices = PLUGGED if verb == "--plugin" else HOOKED
@@ -992,20 +1009,21 @@ def set_up(arguments: list[str]) -> int:
         print_line(f"would run {' '.join(call)}")
     if not changes and not calls:
         print_line(f"nothing to do: {harness} is as it should be")
-    elif not ("--yes" in arguments or agreed()):
+    elif not ("--yes" in arguments or confirm()):
         print_line("nothing was changed")
         return 1
     for path, text in changes:
         replace(path, text)
-    # The list of plugins may be known already, which is no failure.
-    if not [True, *map(ran, calls)][-1] and verb == "--plugin":
+    # Adding a list of plugins fails if the harness already has it; only the last command counts.
+    succeeded = [run_program(call) for call in calls]
+    if succeeded and not succeeded[-1] and verb == "--plugin":
         print_line(f"it did not take the plugin; --install {harness} puts the hook into its settings instead")
         return 1
     return end_set_up(verb, harness)
 
 
 def changed_files(verb: str, harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
-    """The files that the installation or its end changes, with their new contents."""
+    """The files that installing or uninstalling changes, with their new contents."""
     if verb == "--uninstall":
         changes = [(settings_of(harness), without(harness))]
     elif verb == "--install":
@@ -1016,7 +1034,7 @@ def changed_files(verb: str, harness: str, arguments: list[str]) -> list[tuple[P
 
 
 def end_set_up(verb: str, harness: str) -> int:
-    """Tidy up after an installation or its end, and check that all is well. Returns the exit status."""
+    """Finish installing or uninstalling and run the check. Returns the exit status."""
     if verb == "--uninstall":
         shutil.rmtree(plugin_folder(harness), ignore_errors=True)
         return 0
@@ -1046,13 +1064,15 @@ def own_place() -> Path:
 
 
 def settings_of(harness: str) -> Path:
-    """The file itself where the harness's is a link to it."""
+    """The harness's settings file, with a link resolved."""
     variable, folder, name, _event = HOOKED[harness]
     return Path(os.path.realpath(Path(os.environ.get(variable) or folder).expanduser() / name))
 
 
 def command() -> str:
-    """How a harness calls this program: by the Python of the system, for one of a virtual environment goes with it."""
+    """The command by which a harness calls this program. It uses the system's Python, because a virtual environment may
+    be deleted.
+    """
     folder = Path(sys.base_prefix) / "bin"
     names = (f"python{sys.version_info[0]}.{sys.version_info[1]}", "python3")
     python = next((str(folder / name) for name in names if (folder / name).exists()), sys.executable)
@@ -1064,7 +1084,7 @@ def is_ours(line: object) -> bool:
 
 
 def with_hook(harness: str) -> str:
-    """The harness's settings with the hook in them, once; whatever else stands there stays."""
+    """The harness's settings with the hook added once; everything else is unchanged."""
     text = without(harness)
     if harness == "gptme":
         event = HOOKED[harness][3]
@@ -1085,14 +1105,16 @@ def with_hook(harness: str) -> str:
 
 
 def more_events(harness: str) -> tuple[str, ...]:
-    """The other events that this version of the harness calls the hook for: an earlier one may refuse such settings."""
+    """The other events for which this version of the harness can call the hook. Earlier versions may refuse such
+    settings.
+    """
     program = shutil.which(PROGRAMS[harness]) if harness == "claude-code" else None
     numbers = re.findall(r"\d+", printed_version(program))[:3] if program else []
     return (LOADED,) if tuple(map(int, numbers)) >= LOADED_SINCE else ()
 
 
 def without(harness: str) -> str:
-    """The harness's settings without the hook; as they are where it is not in them."""
+    """The harness's settings without the hook; unchanged if it is not in them."""
     path = settings_of(harness)
     text = read_text(path)
     if harness == "gptme":
@@ -1120,7 +1142,9 @@ def without(harness: str) -> str:
 
 
 def parsed(path: Path, text: str) -> dict[str, Any]:
-    """Settings with hooks as JSON. Raises SetupError where they are anything else: they are nobody's to overwrite."""
+    """The settings parsed as JSON with hooks. Raises SetupError if they have another form, so that nothing is
+    overwritten.
+    """
     settings = json_object(text) if text.strip() else {}
     if settings is None:
         raise SetupError(f"{path} is not a JSON object; mend it first, nothing was changed")
@@ -1139,7 +1163,7 @@ def read_text(path: Path) -> str:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all, readable as it was; a new one by its owner alone."""
+    """Write a file atomically, with its earlier permissions; a new file is private to its owner."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
@@ -1154,7 +1178,9 @@ def replace(path: Path, text: str) -> None:
 
 
 def show_change(path: Path, text: str) -> None:
-    """What would be written: of the token only that; of this program the change, with its checksum; else the change."""
+    """Print what would be written: for the token only that it is, for this program the change with a checksum, else the
+    change.
+    """
     old = read_text(path)
     if path == HOME / "token":
         print_line(f"would write the token to {path}, readable by you alone")
@@ -1167,14 +1193,14 @@ def show_change(path: Path, text: str) -> None:
     print("\n".join(lines))
 
 
-def agreed(question: str = "Change that?") -> bool:
-    """Whether whoever sits there says yes; no where nobody can be asked."""
+def confirm(question: str = "Change that?") -> bool:
+    """Whether the person at the terminal confirms; False without a terminal."""
     try:
         with open("/dev/tty") as terminal:
             print(f"gradingsite: {question} [y/N] ", end="", flush=True)
             return terminal.readline().strip().lower() in ("y", "yes")
     except OSError:
-        print_line("nobody to ask here: --yes does it without asking")
+        print_line("no terminal to ask on; use --yes to proceed without asking")
         return False
 
 
@@ -1243,7 +1269,7 @@ def plugin_files(harness: str) -> list[tuple[Path, str]]:
 
 
 def plugin_calls(verb: str, harness: str) -> list[list[str]]:
-    """What the harness is called with to install or remove the plugin, as far as it must be."""
+    """The commands of the harness that install or remove the plugin, as far as they are needed."""
     program = shutil.which(PROGRAMS[harness])
     if harness not in PLUGGED or not program:
         return []
@@ -1257,8 +1283,8 @@ def plugin_calls(verb: str, harness: str) -> list[list[str]]:
     return []
 
 
-def ran(call: list[str]) -> bool:
-    """Whether the program did what it was called for; says what it printed if not."""
+def run_program(call: list[str]) -> bool:
+    """Whether the program succeeded. Prints its output if not."""
     try:
         done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, timeout=PLUGIN_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as problem:
@@ -1292,19 +1318,19 @@ KEPT_IN: dict[str, Callable[[], list[Path]]] = {
 NEVER_LOGS = {".git", "node_modules"}
 SNIFFED = 65_536
 ZSTD = b"\x28\xb5\x2f\xfd"
-# What the lines of Claude Code's logs call themselves.
+# The types of lines in Claude Code's logs.
 CLAUDES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
-# What was written to so shortly before is a session that goes on; its hook sends it.
+# A log written this recently belongs to a running session, which its hook will send.
 QUIET_SECONDS = 600
-# A site that is away or in trouble is tried again after so many seconds, and then given up; a quota is waited for.
+# Seconds between attempts to reach a site that is down, before giving up. A quota is waited for.
 PAUSES = (1, 3, 10, 30, 60)
-TELL_SECONDS = 10  # between two lines of progress that are no terminal's
+TELL_SECONDS = 10  # between two lines of progress, if the output is no terminal
 NONE, BACKLOG = "none", "backlog"
 TOO_MANY = 429
-# Nothing else that is sent would fare better.
+# Statuses that every other log would get too.
 NO_USE = {301, 302, 303, 307, 308, 401, 403, 404, 405}
 
-# What became of a file, in the order of the table.
+# The fates of a file, in the order of the table.
 NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED = (
     "sent, a new session each",
     "added to a session that was there",
@@ -1320,7 +1346,7 @@ FATES = (NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED)
 
 
 class Log:
-    """One file of a harness's folder: whose log it is and when it ended, or what became of it."""
+    """A file in a harness's folder: whose log it is and when it ended, or why it was skipped."""
 
     def __init__(self, path: str, harness: str) -> None:
         self.path, self.harness = path, harness
@@ -1331,7 +1357,7 @@ class Log:
 
     @property
     def key(self) -> str:
-        """The file as it is now; another once it has grown."""
+        """A key for the file's current content; it changes when the file grows."""
         return f"{self.path}\n{self.size}\n{self.changed}"
 
 
@@ -1353,15 +1379,17 @@ def gptme_data() -> Path:
 
 
 def backfill(arguments: list[str]) -> int:
-    """Send what was there before. 0: all of it is there; 1: something is not; 2: asked wrongly."""
+    """Send the sessions that ended before the site existed. Returns 0 if the site has all of them, 1 if not, 2 for
+    wrong arguments.
+    """
     named = [each for each in arguments if each in KEPT_IN]
     chosen = next(iter(arguments[arguments.index("--judge") + 1 :]), "") if "--judge" in arguments else ""
     if "--judge" in arguments and chosen not in (NONE, BACKLOG):
         print_line(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
         return 2
     try:
-        judging = asked_of_site("/api/v1/judging")
-        agent = asked_of_site("/api/v1/token")["agent"]
+        judging = fetch_json("/api/v1/judging")
+        agent = fetch_json("/api/v1/token")["agent"]
     except SetupError as problem:
         print_line(str(problem))
         return 1
@@ -1373,11 +1401,11 @@ def backfill(arguments: list[str]) -> int:
         if not alone(lock):
             print_line("another --backfill is running here")
             return 1
-        known_logs = remembered(memory, agent)
+        known_logs = load_memory(memory, agent)
         logs = [log for harness in named or KEPT_IN for log in find_logs(harness, known_logs)]
         to_send = sorted((log for log in logs if not log.fate), key=lambda log: (log.end, log.path))
         if not to_send:
-            return told_at_end(logs, arguments)
+            return print_summary(logs, arguments)
         old = [log for log in to_send if before and log.end < before]
         if not until or (old and datetime.now(timezone.utc) > until):
             why = f"it could until {until:%Y-%m-%d %H:%M} UTC" if until else "the agent itself holds it"
@@ -1386,8 +1414,8 @@ def backfill(arguments: list[str]) -> int:
             return 1
         describe_history(to_send, len(old), judging)
         if not chosen and "--yes" not in arguments:
-            chosen = chosen_by_hand(len(old), judging) if old else NONE
-        elif "--yes" not in arguments and not agreed("Send them?"):
+            chosen = choose_judging(len(old), judging) if old else NONE
+        elif "--yes" not in arguments and not confirm("Send them?"):
             chosen = ""
         chosen = chosen or (NONE if "--yes" in arguments else "")
         if not chosen:
@@ -1398,11 +1426,11 @@ def backfill(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             clear_line()
             print_line("stopped; run it again to go on")
-        return told_at_end(logs, arguments)
+        return print_summary(logs, arguments)
 
 
-def asked_of_site(path: str) -> dict[str, Any]:
-    """What the site says there. Raises SetupError with what to do where it says nothing of use."""
+def fetch_json(path: str) -> dict[str, Any]:
+    """The site's answer to a GET. Raises SetupError with what to do if it is not usable."""
     try:
         status, answer = get(path)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -1424,8 +1452,8 @@ def alone(lock: IO[str]) -> bool:
     return True
 
 
-def remembered(memory: Path, agent: str) -> dict[str, str]:
-    """What the site said to each file that was sent there for this agent, by the file as it was."""
+def load_memory(memory: Path, agent: str) -> dict[str, str]:
+    """The site's earlier answer for each file of this agent, by the file's key: "" if accepted, else the refusal."""
     known_logs = {}
     with contextlib.suppress(OSError), open(memory, errors="replace") as file:
         for line in file:
@@ -1442,7 +1470,7 @@ def remember(memory: Path, agent: str, log: Log) -> None:
 
 
 def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
-    """Every file in the harness's folders, with what it is. No link is followed."""
+    """Every file in the harness's folders with what it is. Links are not followed."""
     for path, is_regular in (each for folder in KEPT_IN[harness]() for each in files_in(str(folder))):
         log = Log(path, harness)
         if not is_regular:
@@ -1475,7 +1503,7 @@ def files_in(folder: str) -> Iterator[tuple[str, bool]]:
 
 
 def look_into(log: Log, known_logs: dict[str, str]) -> None:
-    """Tell from the beginning and the end of a file whose log it is and when it ended."""
+    """Determine from the beginning and end of a file whose log it is and when it ended."""
     with open(log.path, "rb") as file:
         about = os.fstat(file.fileno())
         log.size, log.changed = about.st_size, about.st_mtime_ns
@@ -1504,7 +1532,7 @@ def look_into(log: Log, known_logs: dict[str, str]) -> None:
 
 
 def moments(text: bytes) -> Iterator[datetime]:
-    """The times that lines of a log bear, in their order."""
+    """The timestamps in the lines of a log, in order."""
     for each in re.finditer(rb'"timestamp"\s*:\s*"([^"]{10,40})"', text):
         at = moment(each.group(1).decode(errors="replace"))
         if at:
@@ -1512,17 +1540,17 @@ def moments(text: bytes) -> Iterator[datetime]:
 
 
 def folder_in(head: bytes) -> str:
-    """Where the session worked, as Claude Code and Codex write it at the beginning of their logs; empty for unsaid."""
+    """The working folder, from the beginning of a Claude Code or Codex log; "" if it is not stated."""
     rows = [row for row in map(json_object, head.splitlines()) if row]
     objects = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
     return next(filter(None, (text_of(each, "cwd") for each in objects)), "")
 
 
 def session_in(log: Log, head: bytes, tail: bytes) -> str:
-    """The id of the session whose log this is, as the site reads it there; empty for what is no log of the harness."""
+    """The id of the session whose log this is, read as the site reads it; "" if this is no log of the harness."""
     path = Path(log.path)
     rows = [row for row in map(json_object, head.removeprefix(b"\xef\xbb\xbf").splitlines()) if row]
-    # A first line that is longer than what was read: the name of the file has to do.
+    # The first line is longer than the part that was read: use the file's name.
     is_cut = not rows and len(head) == SNIFFED and head.lstrip().startswith(b"{") and b"\n" not in head
     if log.harness == "gptme":
         is_log = is_cut or (bool(rows) and "role" in rows[0])
@@ -1541,7 +1569,7 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
     messages = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
     if {row.get("isSidechain") for row in messages} == {True}:
         return next(filter(None, (text_of(row, "agentId") for row in messages)), path.stem)
-    # Of a log that was copied into a new session the end is the new one's.
+    # If a log was copied into a new session, its end belongs to the new one.
     return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(messages))), path.stem)
 
 
@@ -1571,8 +1599,8 @@ def priced(count: int, judging: dict[str, Any]) -> str:
     return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
 
 
-def chosen_by_hand(count: int, judging: dict[str, Any]) -> str:
-    """What whoever sits there wants of the judge; empty for nothing at all, and where nobody can be asked."""
+def choose_judging(count: int, judging: dict[str, Any]) -> str:
+    """Ask the person at the terminal what the judge should read. "" to send nothing, also without a terminal."""
     budget = judging.get("budget_usd")
     limit = f" The site spends ${budget:,.2f} a day at most." if isinstance(budget, (int, float)) else ""
     print_line(f"Shall the judge read the {count:,} of history{priced(count, judging)}?{limit}")
@@ -1593,7 +1621,9 @@ def chosen_by_hand(count: int, judging: dict[str, Any]) -> str:
 
 
 def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, memory: Path) -> None:
-    """Send each, the oldest first, and remember it. Ends early where the site is away for long or wants none of it."""
+    """Send each log, the oldest first, and remember it. Stops early if the site is down for long or refuses
+    everything.
+    """
     for log in to_send:
         log.fate = LEFT
     began = shown_at = time.monotonic()
@@ -1647,7 +1677,9 @@ def send_one(log: Log, judge: str) -> bool:
         if status in (200, 201):
             reply = json_object(answer) or {}
             is_new = bool(reply.get("created"))
-            log.fate = NEW if is_new else ADDED if reply.get("added") else THERE
+            log.fate = ADDED if reply.get("added") else THERE
+            if is_new:
+                log.fate = NEW
             log.why = "; ".join(problems_in(reply))
             return True
         if status == TOO_MANY:
@@ -1675,12 +1707,12 @@ def send_one(log: Log, judge: str) -> bool:
 
 
 def seconds_in(text: str | None, default: float = 60) -> float:
-    """How long a Retry-After says to wait, in seconds."""
+    """The seconds that a Retry-After header says to wait."""
     return max(1.0, float(text)) if text and re.fullmatch(r"\d{1,6}", text.strip()) else default
 
 
 def reason_in(answer: str) -> str:
-    """What an answer says was wrong, in one line."""
+    """The reason in an error answer, on one line."""
     reply = json_object(answer) or {}
     parts = [str(reply.get(name)) for name in ("error", "got", "todo") if reply.get(name)]
     return printable("; ".join(parts) or answer[:200])
@@ -1692,10 +1724,11 @@ def problems_in(reply: dict[str, Any]) -> Iterator[str]:
             yield printable(f"{each.get('code')}: expected {each.get('expected')}")
 
 
-def told_at_end(logs: list[Log], arguments: list[str]) -> int:
-    """The table: each file in one row; with --list each file."""
+def print_summary(logs: list[Log], arguments: list[str]) -> int:
+    """Print the table of results; with --list a row for each file."""
     if not logs:
-        print_line(f"no log found in {', '.join(printable(log_folders(harness)) for harness in KEPT_IN)}")
+        folders = ", ".join(printable(log_folders(harness)) for harness in KEPT_IN)
+        print_line(f"no log found in {folders}")
         return 0
     for fate in FATES:
         those = [log for log in logs if log.fate == fate]
@@ -1715,7 +1748,7 @@ def told_at_end(logs: list[Log], arguments: list[str]) -> int:
 
 
 def printable(text: str) -> str:
-    """Text from a file, as a terminal can print it."""
+    """Text from a file, safe to print on a terminal."""
     clean = re.sub(
         r"[^\S ]|[^\x20-\U0010ffff]|[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]", "?", text
     )
@@ -1737,7 +1770,7 @@ def clear_line() -> None:
 
 
 def check() -> int:
-    """Say of each part whether it is as it should be; 1 where one is not."""
+    """Print for each part whether it is set up correctly. Returns 1 if one is not."""
     hooks = [*filter(None, map(checked_hook, HOOKED))]
     if not hooks:
         hooks = [(False, f"hook: in the settings of no agent; --install puts it there, for {', '.join(HOOKED)}")]
@@ -1814,8 +1847,8 @@ def checked_receipt() -> tuple[bool, str]:
 
 
 def get(path: str) -> tuple[int, str]:
-    """Ask the site something. Returns the status and the beginning of the answer."""
-    address, make = parted_address()
+    """Send a GET to the site. Returns the status and the beginning of the answer."""
+    address, make = parse_address()
     with contextlib.closing(make(address.netloc, timeout=CHECK_SECONDS)) as connection:
         headers = {"Authorization": f"Bearer {token()}"}
         connection.request("GET", f"{address.path.rstrip('/')}{path}", headers=headers)
@@ -1831,7 +1864,7 @@ def print_line(line: str) -> None:
 
 
 def describe(session: Session) -> str:
-    """A session's files and commits, in half a line."""
+    """A session's files and commits, in a few words."""
     path = session["files"].get("transcript")
     size = os.path.getsize(path) if path and os.path.isfile(path) else None
     commits_made = session.get("facts", {}).get("commits", [])
@@ -1854,7 +1887,7 @@ def sending(entry: Path) -> str:
 
 
 def log(line: str) -> None:
-    """The background sender's diary, kept short."""
+    """Append to the background sender's log file, which is kept short."""
     path = spool_folder() / "sender.log"
     with contextlib.suppress(OSError):
         if path.exists() and path.stat().st_size > MOST_LOGGED:
@@ -1903,7 +1936,7 @@ def parse_outcome(arguments: list[str]) -> tuple[str, dict[str, Any]]:
 
 def post_json(path: str, body: dict[str, Any]) -> tuple[int, str]:
     """Send JSON to the site. Returns the status and the beginning of the answer."""
-    address, make = parted_address()
+    address, make = parse_address()
     headers = {"Authorization": f"Bearer {token()}", "Content-Type": "application/json"}
     with contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)) as connection:
         connection.request("POST", f"{address.path.rstrip('/')}{path}", json.dumps(body), headers)

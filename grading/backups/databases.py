@@ -1,4 +1,4 @@
-"""The database into a file and back: SQLite's own copy, or PostgreSQL's own programs."""
+"""Copies the database to a file and back, with SQLite's VACUUM INTO or PostgreSQL's pg_dump and pg_restore."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from django.db import connection, connections, transaction
 from grading.backups.manifest import DATABASES
 from gradingsite.schema import PROGRAMS_LOCK
 
-# Reads a copy, and changes nothing about it: not even what SQLite writes into a file's head.
+# Opens a copy without changing it, not even the header that SQLite writes.
 READ_ONLY = {
     "ENGINE": "django.db.backends.sqlite3",
     "OPTIONS": {"init_command": "PRAGMA query_only = ON"},
@@ -26,7 +26,7 @@ READ_ONLY = {
 
 
 class BackupProblem(Exception):
-    """A backup, or what is done with one, cannot go on. The message says why, and what to do."""
+    """A backup or restore cannot continue. The message says why, and what to do."""
 
 
 @contextmanager
@@ -46,7 +46,10 @@ def stopped() -> Iterator[None]:
 
 @contextmanager
 def programs_stopped() -> Iterator[None]:
-    """As `stopped`, for `manage.py up`, which has the site's own lock itself."""
+    """Keep web servers, workers and schedulers stopped. Raises BackupProblem if one runs.
+
+    Unlike `stopped`, it works while the caller has the site's lock, as `manage.py up` does.
+    """
     with (settings.STATE_DIR / PROGRAMS_LOCK).open("a+") as programs:
         try:
             fcntl.flock(programs, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,8 +61,8 @@ def programs_stopped() -> Iterator[None]:
 
 
 @contextmanager
-def beside(alias: str, **config: Any) -> Iterator[str]:
-    """A connection under this alias, to a database with what differs from the site's own; it is closed afterwards."""
+def extra_connection(alias: str, **config: Any) -> Iterator[str]:
+    """Open a connection under this alias, with the site's settings except for `config`, and close it afterwards."""
     connections.settings[alias] = {**connections.settings["default"], **config}
     try:
         with connections[alias].wrap_database_errors:
@@ -73,20 +76,20 @@ def beside(alias: str, **config: Any) -> Iterator[str]:
 
 @contextmanager
 def snapshot(folder: Path) -> Iterator[str]:
-    """Write the database into `folder`, as it is at one moment, while the site goes on. Yields an alias under which
-    exactly what was written can be read.
+    """Write the database's state at one moment into `folder`, while the site keeps running. Yields the alias of a
+    connection that reads exactly this state.
     """
     file = folder / DATABASES[connection.vendor]
     if connection.vendor == "sqlite":
-        # In one step: page by page begins anew whenever somebody writes. Not through the site's own connection, which
-        # would let nobody write meanwhile, though this only reads.
+        # VACUUM INTO copies in one step; SQLite's backup API copies page by page and restarts at every write. It uses a
+        # connection of its own, because the site's own would block all writers meanwhile.
         with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=60)) as source:
             source.execute("VACUUM INTO ?", [str(file)])
-        with beside("snapshot", NAME=str(file), **READ_ONLY) as alias:
+        with extra_connection("snapshot", NAME=str(file), **READ_ONLY) as alias:
             yield alias
         return
     dump = program("pg_dump")
-    with beside("snapshot") as alias, transaction.atomic(using=alias):
+    with extra_connection("snapshot") as alias, transaction.atomic(using=alias):
         with connections[alias].cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute("SET idle_in_transaction_session_timeout = 0")
@@ -98,7 +101,7 @@ def snapshot(folder: Path) -> Iterator[str]:
 
 
 def put_back(file: Path) -> None:
-    """Make the site's empty database what that file holds, all of it or nothing."""
+    """Restore the file into the site's empty database, completely or not at all."""
     if connection.vendor == "sqlite":
         name = connection.settings_dict["NAME"]
         connection.close()
@@ -113,7 +116,7 @@ def put_back(file: Path) -> None:
 
 
 def rows_by_table(alias: str) -> dict[str, int]:
-    """How many rows each table has."""
+    """The number of rows of each table."""
     database = connections[alias]
     counts = {}
     with database.cursor() as cursor:
@@ -155,13 +158,13 @@ def program(name: str) -> str:
 
 
 def run(command: list[str]) -> None:
-    """One of those programs on the site's database. Raises BackupProblem with its own words."""
+    """Run pg_dump or pg_restore on the site's database. Raises BackupProblem with the program's error output."""
     from psycopg.conninfo import make_conninfo
 
     connection.ensure_connection()
     info = connection.connection.info
     password = info.password
-    # Not our own options, such as a limit to how long a transaction may stand still.
+    # Without the site's own options, such as the limit on idle transactions.
     where = {name: value for name, value in info.get_parameters().items() if name not in {"options", "client_encoding"}}
     connection.close()
     # A password on the command line could be read by every user of this machine.

@@ -32,15 +32,16 @@ MAX_HASHES = 5
 
 
 def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
-    """Make a backup in the folder `target`, and delete those that are not kept any more; where the new one is.
+    """Make a backup in the folder `target` and delete expired ones. Returns the path of the new backup.
 
-    Raises BackupProblem, and leaves nothing then that could be taken for a backup; nor does a process that is killed.
+    Raises BackupProblem. A failed or killed run leaves nothing that could be taken for a backup.
     """
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     with alone(target):
         for leftover in target.glob(f"{UNFINISHED}*"):
             shutil.rmtree(leftover)
-        made_at, finished = new_name(target)
+        made_at = unused_moment(target)
+        finished = target / made_at.strftime(manifest.NAME)
         draft = target / f"{UNFINISHED}{finished.name}"
         draft.mkdir(mode=0o700)
         before = manifest.finished(target)
@@ -60,7 +61,7 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
 
 
 def at_night() -> None:
-    """The backup of every night, where BACKUP_NIGHTLY asks for it. Raises BackupProblem."""
+    """Make the nightly backup, if BACKUP_NIGHTLY is set. Raises BackupProblem."""
     if settings.BACKUP_NIGHTLY and settings.BACKUP_DIR is not None:
         make(settings.BACKUP_DIR, with_secrets=True, say=logger.info)
 
@@ -76,13 +77,12 @@ def alone(target: Path) -> Iterator[None]:
         yield
 
 
-def new_name(target: Path) -> tuple[dt.datetime, Path]:
-    """The moment that the backup is of, and where it will be."""
+def unused_moment(target: Path) -> dt.datetime:
+    """The current time, once no backup in the folder is named after it."""
     while True:
         made_at = timezone.now()
-        path = target / made_at.strftime(manifest.NAME)
-        if not path.exists():
-            return made_at, path
+        if not (target / made_at.strftime(manifest.NAME)).exists():
+            return made_at
         time.sleep(0.1)
 
 
@@ -125,7 +125,7 @@ def keep_secrets(folder: Path) -> tuple[str, ...]:
 
 
 def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
-    """Say what was made, and what the owner should know about it."""
+    """Report what was backed up, and what the owner should know about it."""
     contents = manifest.read(backup)
     sessions = contents.rows.get("grading_session", 0)
     say(
@@ -138,9 +138,9 @@ def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
             "as the site, or leave them out with --without-secrets."
         )
     if "secret_key" not in contents.secrets:
-        say("SECRET_KEY is not in it: without it second factors have to be set up anew. Keep it elsewhere.")
+        say("SECRET_KEY is not in it: without it, second factors must be set up again. Keep it elsewhere.")
     if backup.stat().st_dev == settings.STATE_DIR.stat().st_dev:
-        say("It is on the same disk as the site: what takes the one takes the other. Copy it to another machine.")
+        say("It is on the same disk as the site, so both can be lost together. Copy it to another machine.")
     if done.rescued:
         say(f"{counted(done.rescued)} lost on the site, and taken from the backup before.")
     if done.lacking:
@@ -148,15 +148,17 @@ def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
 
 
 def counted(hashes: list[str]) -> str:
-    return f"{len(hashes):,} files of evidence ({', '.join(each[:12] for each in hashes[:MAX_HASHES])}, …) are"
+    examples = ", ".join(each[:12] for each in hashes[:MAX_HASHES])
+    return f"{len(hashes):,} files of evidence ({examples}, …) are"
 
 
 def prune(target: Path, now: dt.datetime) -> list[str]:
-    """Delete the backups that are not kept any more; their names."""
-    by_moment = {moment: path for path in manifest.finished(target) if (moment := manifest.moment_of(path))}
+    """Delete expired backups. Returns their names."""
+    moments = {path: manifest.moment_of(path) for path in manifest.finished(target)}
+    by_moment = {moment: path for path, moment in moments.items() if moment is not None}
     old = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.to_keep(by_moment, now))]
     for path in old:
-        away = target / f"{UNFINISHED}{path.name}"  # half deleted it is no backup
+        away = target / f"{UNFINISHED}{path.name}"  # so that a half-deleted backup does not look like one
         path.rename(away)
         shutil.rmtree(away)
     return [path.name for path in old]

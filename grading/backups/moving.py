@@ -19,12 +19,12 @@ import dj_database_url
 from django.db import DatabaseError, connection, connections, transaction
 
 from bandit.audit import fingerprint
-from grading.backups.databases import BackupProblem, beside, rows_by_table, stopped
+from grading.backups.databases import BackupProblem, extra_connection, rows_by_table, stopped
 from grading.health import planner
 from grading.intake import redacting
 
 Say = Callable[[str], None]
-# Rows that are there only where somebody has used the site: a database that has none is as good as empty.
+# Tables that have rows only once somebody has used the site. A database without such rows counts as empty.
 SIGNS_OF_LIFE = ("auth_user", "grading_session", "bandit_ledgerentry", "bandit_selection")
 
 
@@ -54,8 +54,10 @@ def move_to(url: str, say: Say) -> None:
     if not config["ENGINE"].endswith("postgresql"):
         raise BackupProblem("expected the address of a PostgreSQL database, such as postgres://user:password@host/name")
     connection.ensure_connection()
-    # Stopped, and nothing else writes either: a command that was started before, say.
-    with stopped(), connection.write_gate(), beside("target", **{"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}) as target:  # type: ignore[attr-defined]  # of our own backend
+    target_settings = {"CONN_MAX_AGE": 0, "OPTIONS": {}, **config}
+    # The write gate also blocks commands that were started before the site stopped.
+    gate = connection.write_gate()  # type: ignore[attr-defined]  # of our own backend
+    with stopped(), gate, extra_connection("target", **target_settings) as target:
         require_empty(target)
         migrate(url)
         with transaction.atomic(using=target), closing(opened()) as source:
@@ -76,16 +78,18 @@ def move_to(url: str, say: Say) -> None:
 
 
 def require_empty(target: str) -> None:
-    """Raises BackupProblem where somebody's rows, or tables that are not ours, are in the database."""
+    """Raise BackupProblem if the database has rows, or tables that are not this site's."""
     counts = rows_by_table(target)
-    if strange := sorted(counts.keys() - rows_by_table("default").keys()):
+    strange = sorted(counts.keys() - rows_by_table("default").keys())
+    if strange:
         raise BackupProblem(f"expected an empty database; it has tables that are not this site's, such as {strange[0]}")
-    if used := [table for table in SIGNS_OF_LIFE if counts.get(table)]:
+    used = [table for table in SIGNS_OF_LIFE if counts.get(table)]
+    if used:
         raise BackupProblem(f"expected an empty database; it has rows in {used[0]}. Make a new one: createdb NAME")
 
 
 def migrate(url: str) -> None:
-    """Make the tables, by a process of its own: some migrations write to the database that the settings name."""
+    """Create the tables in a separate process, because some migrations write to the database in the settings."""
     command = [sys.executable, "-m", "gradingsite", "migrate", "--verbosity=0"]
     environment = {**os.environ, "DATABASE_URL": url}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
@@ -94,12 +98,12 @@ def migrate(url: str) -> None:
 
 
 def opened() -> sqlite3.Connection:
-    """The site's database, to be read as it lies there."""
+    """A read-only connection to the site's SQLite database."""
     return sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
 
 
 def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
-    """The tables, which are to be the same in both databases. Raises BackupProblem where they are not."""
+    """The tables of both databases. Raises BackupProblem if they differ."""
     tables = []
     with connections[target].cursor() as cursor:
         for name in sorted(connections[target].introspection.table_names(cursor)):
@@ -129,7 +133,7 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
         cursor.execute("SET LOCAL TIME ZONE 'UTC'")
         quoted = [f'"{table.name}"' for table in tables]
         for each in quoted:
-            cursor.execute(f"ALTER TABLE {each} DISABLE TRIGGER USER")  # what they refuse was accepted once
+            cursor.execute(f"ALTER TABLE {each} DISABLE TRIGGER USER")  # these rows were accepted before
         cursor.execute(f"TRUNCATE {', '.join(quoted)}")
         for table in tables:
             kinds = list(table.columns.values())
@@ -141,7 +145,7 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
                 raise BackupProblem(f"PostgreSQL does not take the rows of {table.name}: {error}") from error
             if table.identity:
                 go_on_counting(source, cursor, table)
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # each foreign key is looked at now
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # checks each foreign key now
         for each in quoted:
             cursor.execute(f"ALTER TABLE {each} ENABLE TRIGGER USER")
 
@@ -158,7 +162,7 @@ def go_on_counting(source: sqlite3.Connection, cursor: Any, table: MovedTable) -
 def compare(source: sqlite3.Connection, target: str, table: MovedTable) -> int:
     """How many rows the table has. Raises BackupProblem at the first that is not the same in both databases."""
     kinds, count = list(table.columns.values()), 0
-    # Of both databases byte by byte, whatever the language is.
+    # Compares bytes in both databases, independent of the collation.
     order = [f'"{name}" COLLATE "C"' if table.columns[name] in TEXTS else f'"{name}"' for name in table.key]
     theirs_in_order = f'SELECT {table.names} FROM "{table.name}" ORDER BY {", ".join(order)}'  # noqa: S608 - as below
     names = ", ".join(f'"{name}"' for name in table.key)
@@ -200,10 +204,12 @@ READ: dict[str, Callable[[Any], Any]] = {
 
 
 def read(kind: str, value: Any) -> Any:
-    """What a value of either database is in Python, by PostgreSQL's type of its column."""
+    """The Python value of a database value, by PostgreSQL's type of its column."""
     return None if value is None else READ[kind](value)
 
 
 def written(kind: str, value: Any) -> Any:
-    """A value of SQLite as PostgreSQL takes it; JSON as it is, letter by letter."""
-    return value if kind == "jsonb" else str(read(kind, value)) if kind == "inet" and value else read(kind, value)
+    """A value of SQLite in the form that PostgreSQL accepts; the text of JSON is unchanged."""
+    if kind == "jsonb":
+        return value
+    return str(read(kind, value)) if kind == "inet" and value else read(kind, value)

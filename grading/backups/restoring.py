@@ -27,20 +27,21 @@ from gradingsite import schema
 Say = Callable[[str], None]
 AT_A_TIME = 50
 WHO, WHY = "manage.py restore", "it was erased after the backup had been made"
-# What makes a site of SQLite, in the state folder.
+# The files of a SQLite site in the state folder.
 PARTS = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
 
 
 def restore(backup: Path, *, replace: bool, say: Say) -> None:
-    """Make this site what it was when the backup was made, but for what was erased since.
+    """Restore the site to its state at the backup, and repeat the erasures made since.
 
-    Raises BackupProblem where the backup is damaged or of another kind, or where there is a site already, which
-    `replace` moves aside; and NoBackup. Nothing is changed then.
+    Raises BackupProblem if the backup is damaged or of another kind, or if a site exists and `replace` is not set
+    (which moves it aside), and NoBackup. The site is unchanged then.
     """
     contents, since = manifest.read(backup), erased.read(backup.parent)
     require_fitting(contents)
     with stopped():
-        for problem in problems_of_backup(backup, contents):
+        problem = next(iter(problems_of_backup(backup, contents)), None)
+        if problem is not None:
             raise BackupProblem(f"{backup} is damaged: {problem}. Choose another one.")
         if not is_empty():
             if not replace:
@@ -55,11 +56,12 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         call_command("migrate", verbosity=0)
         for path in evidence_of(backup):
             name = f"{path.parent.name}/{path.name}"
-            if not default_storage.exists(name):  # a bucket may have it still, and the database has what is in rows
+            if not default_storage.exists(name):  # a bucket may still have it
                 with path.open("rb") as file:
                     default_storage.save(name, File(file))
         os.sync()
-        if changed := redacting.redact_again("manage.py restore"):
+        changed = redacting.redact_again("manage.py restore")
+        if changed:
             say(redacting.summary(changed))
         expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in contents.gone]
         update = ("kind", "since", "what")
@@ -69,12 +71,13 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         say(f"Restored {contents.rows['grading_session']:,} sessions, as of {contents.made_at:%Y-%m-%d %H:%M:%S} UTC.")
         erase_again([each for each in since if each.at >= contents.made_at], say)
         if not (backup.parent / erased.FILE).is_file():
-            say(f"There is no {erased.FILE} beside the backup: what was erased since is back. Erase it again.")
+            say(f"There is no {erased.FILE} beside the backup, so data erased since then is back. Erase it again.")
         say(
-            "People sign in anew. Tokens that were revoked after that open again, and users who were switched off are "
-            "on: revoke and switch off again."
+            "People must sign in again. Tokens revoked and users deactivated since the backup work again: revoke and "
+            "deactivate them again."
         )
-        say(f"What came later the hooks send again: submit_session.py --resend {contents.made_at:%Y-%m-%dT%H:%M:%SZ}")
+        since_backup = f"--resend {contents.made_at:%Y-%m-%dT%H:%M:%SZ}"
+        say(f"To send later sessions again, run on each agent's machine: submit_session.py {since_backup}")
 
 
 def require_fitting(contents: Manifest) -> None:

@@ -72,8 +72,8 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
 def _load_readings(
     span: Span, measure: str, columns: tuple[str, ...], filters: CellFilter | None, *, with_task: bool = False
 ) -> CellTable:
-    """Cells by reader, with what people's corrections add to a reward."""
-    measures = [measure, *(["correction"] if measure == "reward" else [])]
+    """Cells of a measure by reader; for the reward, also the sums of people's corrections."""
+    measures = [measure, "correction"] if measure == "reward" else [measure]
     table = load_cells(span, columns=(*columns, "reader"), measures=measures, filters=filters, with_task=with_task)
     if measure not in GRADED_MEASURES:
         return without_graders(table)
@@ -85,7 +85,7 @@ def _is_in(table: CellTable, span: Span) -> np.ndarray:
 
 
 def without_graders(table: CellTable) -> CellTable:
-    """The same table for a measure that no grader gives."""
+    """The same table with an empty grader, for a measure that graders don't give."""
     column = CellColumn(labels=(GraderIdentity(),), codes=np.zeros(len(table), dtype=np.int64))
     return replace(table, columns={**table.columns, "grader": column})
 
@@ -99,7 +99,7 @@ def rank_graders(table: CellTable, measure: str) -> list[GraderIdentity]:
 
 
 def estimate_effects(history: CellTable, measure: str, after: Span) -> DayEffects:
-    """How much days differ on like work with the same grader, on either side of the change."""
+    """How much days differ for the same work and grader, separately before and after the change."""
     sums = history.sums[measure]
     is_after = history.days >= after.first.toordinal()
     work = group_work(history, (sums.count * ~is_after, sums.count * is_after))
@@ -174,7 +174,8 @@ def spans_around(mark: TimeMark, now: dt.datetime, *, most_weeks: int = 4) -> tu
 
 
 def last_two_weeks(now: dt.datetime) -> tuple[Span, Span]:
-    """The last two whole weeks, Monday to Sunday: what the headline and the letter compare."""
-    monday = timezone.localdate(now) - dt.timedelta(days=timezone.localdate(now).weekday())
-    one, week = dt.timedelta(days=1), dt.timedelta(days=WEEK)
-    return Span(first=monday - 2 * week, last=monday - week - one), Span(first=monday - week, last=monday - one)
+    """The last two whole weeks, Monday to Sunday, which the headline and the letter compare."""
+    today = timezone.localdate(now)
+    monday = today - dt.timedelta(days=today.weekday())
+    day, week = dt.timedelta(days=1), dt.timedelta(days=WEEK)
+    return Span(first=monday - 2 * week, last=monday - week - day), Span(first=monday - week, last=monday - day)

@@ -85,7 +85,7 @@ def _suites_have(state: TestState) -> "Lookup[Any]":
 VALUES: Mapping[str, Any] = {
     "reward": Case(When(GRADED, then=F("reward_value")), output_field=FloatField()),
     "final": Case(When(GRADED & Q(reward_final=True), then=1.0), When(GRADED, then=0.0), output_field=FloatField()),
-    # As a float: the square of a dear session's microdollars would not fit into 64 bits.
+    # As a float: the square of an expensive session's microdollars would not fit into 64 bits.
     "correction": Case(
         When(GRADED & CORRECTED, then=F("reward_value") - F("verdict__value")),
         When(GRADED, then=0.0),

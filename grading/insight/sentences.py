@@ -215,7 +215,8 @@ def write_part(part: ChangePart) -> str:
     """A few words under a part's figure: "other work", "cannot be told apart from graders"."""
     if part.is_identified:
         return SUBJECTS[part.names[0]]
-    return f"{' + '.join(NAMES[name] for name in part.names)}: cannot be told apart, because {part.why}"
+    names = " + ".join(NAMES[name] for name in part.names)
+    return f"{names}: cannot be told apart, because {part.why}"
 
 
 def write_bridge(bridge: BridgeOffer) -> str:
@@ -350,7 +351,8 @@ def write_letter(
     if news is not None:
         sentences.append(write_effect(news))
     elif outages:
-        sentences.append(f"{'; '.join(write_mark(mark) for mark in outages)}.".capitalize())
+        marks_text = "; ".join(write_mark(mark) for mark in outages)
+        sentences.append(f"{marks_text}.".capitalize())
     best = next((card for card in cards if card.is_best), None)
     if best is not None:
         sentences.append(write_agent(best))

@@ -5,6 +5,7 @@ Reading another repository through it, or running what its configuration names, 
 
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from grading.outcomes import git
@@ -60,13 +61,10 @@ def _check_files(git_dir: Path) -> None:
                 f"{git_dir / name} refers to another repository; run `git repack -a -d` and remove it"
             )
     objects = git_dir / "objects"
-    folders = [entry for _, entry in zip(range(MAX_OBJECT_FOLDERS), os.scandir(objects), strict=False)]
-    packs = (
-        [entry for _, entry in zip(range(MAX_PACKS), os.scandir(objects / "pack"), strict=False)]
-        if (objects / "pack").is_dir()
-        else []
-    )
-    if any(entry.is_symlink() for entry in (*folders, *packs)):
+    entries = list(islice(os.scandir(objects), MAX_OBJECT_FOLDERS))
+    if (objects / "pack").is_dir():
+        entries += islice(os.scandir(objects / "pack"), MAX_PACKS)
+    if any(entry.is_symlink() for entry in entries):
         raise RepositoryRefused(f"{objects} contains a symbolic link, which is not followed")
 
 

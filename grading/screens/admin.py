@@ -51,11 +51,11 @@ class ApiTokenAdmin(UndeletableAdmin):
         for token in live:
             token.revoke()
             record(AuditKind.TOKEN, f"revoked the token {token}")
-        self.message_user(request, f"{len(live)} tokens revoked: they no longer work.")
+        self.message_user(request, f"{len(live)} tokens revoked; they no longer work.")
 
 
 class ArtifactRuleAdmin(UndeletableAdmin):
-    """The one thing here that is ever deleted: the page before it says what that changes."""
+    """Artifact rules, the only rows that the admin can delete. The confirmation says what that changes."""
 
     list_display = (
         "kind",
@@ -70,27 +70,28 @@ class ArtifactRuleAdmin(UndeletableAdmin):
     actions = None
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The list, with the rules by which a new site would ask for another number of characters."""
+        """The list, with the default rules whose least number of characters differs from this site's."""
         here = dict(ArtifactRule.objects.values_list("kind", "least_characters"))
-        other = [
+        differing = [
             f"{rule.least_characters} in a {rule.kind} artifact (here {here[rule.kind]})"
             for rule in DEFAULT_RULES
             if here.get(rule.kind, rule.least_characters) != rule.least_characters
         ]
-        return super().changelist_view(request, {**(extra_context or {}), "new_sites": ", ".join(other)})
+        return super().changelist_view(request, {**(extra_context or {}), "new_sites": ", ".join(differing)})
 
     @admin.display(description="Cannot work", empty_value="–")
     def cannot_work(self, rule: ArtifactRule) -> str:
-        """Of all rules none works while one cannot."""
+        """What is wrong with the rule. While one rule cannot work, none does."""
         return rule.problem()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's
         return request.user.has_perm("grading.delete_artifactrule")
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> Any:
-        found = Artifact.objects.filter(rule=str(self.get_object(request, object_id)))
-        counted = found.aggregate(artifacts=Count("pk"), sessions=Count("session", distinct=True))
-        return super().delete_view(request, object_id, {**(extra_context or {}), "found": counted})
+        """The confirmation, with the number of artifacts and sessions that the rule matched."""
+        artifacts = Artifact.objects.filter(rule=str(self.get_object(request, object_id)))
+        matched = artifacts.aggregate(artifacts=Count("pk"), sessions=Count("session", distinct=True))
+        return super().delete_view(request, object_id, {**(extra_context or {}), "matched": matched})
 
 
 class PersonAdmin(UserAdmin):  # type: ignore[type-arg] # the class takes none when it runs

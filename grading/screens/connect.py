@@ -1,5 +1,5 @@
-"""Connect an agent: a name, a token that is shown once, the hook file and the lines to paste; and the tokens there are,
-who holds each, and what can be done with it.
+"""Connects an agent: a name, a token that is shown once, the hook file and the lines to paste. Also lists the tokens,
+with who uses each, and actions on them.
 """
 
 from django import forms
@@ -19,9 +19,9 @@ from grading.models.agents import TokenScope
 from grading.models.audit import AuditKind
 from grading.screens.http import StaffRequest, staff_view
 
-# How the harnesses are called that write their own names otherwise.
+# Display names of harnesses that differ from their identifiers.
 TITLES = {"claude-code": "Claude Code", "codex": "Codex CLI"}
-# What each choice means to whoever makes a token.
+# The choices of a token's scope: label and explanation.
 HOLDERS = (
     (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine."),
     (
@@ -50,7 +50,7 @@ class ConnectForm(forms.Form):
     )
     note = forms.CharField(max_length=120, required=False)
     scope = forms.TypedChoiceField(
-        choices=[(scope.value, words) for scope, words, _ in HOLDERS],
+        choices=[(scope.value, label) for scope, label, _ in HOLDERS],
         coerce=TokenScope,
         required=False,
         empty_value=TokenScope.HOOK,

@@ -33,7 +33,7 @@ def show(request: HttpRequest) -> HttpResponse:
     now = site_now()
     state = {
         "at": f"{stamp(timezone.now())} {zone(timezone.now())}",
-        "judge": {"words": now.judge.words, "title": now.judge.title, "look": now.judge.look},
+        "judge": {"text": now.judge.text, "title": now.judge.title, "mark": now.judge.mark},
         "stopped": now.stopped,
         "counts": now.counts,
         "top": now.top,

@@ -1,5 +1,5 @@
-"""Addresses of work on the sites where code is kept. What an agent reports is text; only what has exactly the form of
-a pull request on a known site becomes a link.
+"""URLs of commits and pull requests on forges. Agents report text: only an exact pull request URL on a known site
+becomes a link.
 """
 
 import re
@@ -17,25 +17,26 @@ COMMIT = {"bitbucket.org": "commits", "gitlab.com": "-/commit"}
 
 
 def pull_request(key: str) -> str:
-    """The address of a pull request, as it came; empty for anything else."""
+    """The key, if it is the URL of a pull request on a known site; else ""."""
     return key if PULL_REQUEST.fullmatch(key) else ""
 
 
 def pull_request_name(key: str) -> str:
-    """What people call it: "contrib#641"; the text as it came where it is none."""
-    found = PULL_REQUEST.fullmatch(key)
-    return f"{found['repository'].rpartition('/')[2]}#{found['number']}" if found else key
+    """The short name of a pull request, such as "contrib#641"; the key unchanged if it is no pull request."""
+    match = PULL_REQUEST.fullmatch(key)
+    return f"{match['repository'].rpartition('/')[2]}#{match['number']}" if match else key
 
 
 def repository(keys: Iterable[str]) -> str:
-    """The start of the address of every commit, where all these pull requests are of one repository; else empty."""
-    found = {(each["site"], each["repository"]) for key in keys if (each := PULL_REQUEST.fullmatch(key))}
-    if len(found) != 1:
+    """The base URL of commits, if all these pull requests belong to one repository; else ""."""
+    matches = [match for match in map(PULL_REQUEST.fullmatch, keys) if match]
+    repositories = {(match["site"], match["repository"]) for match in matches}
+    if len(repositories) != 1:
         return ""
-    ((site, name),) = found
+    site, name = repositories.pop()
     return f"https://{site}/{name}/{COMMIT.get(site, 'commit')}/"
 
 
 def commit(base: str, key: str) -> str:
-    """The address of a commit below `base`, which is what `repository` gave; empty where either is missing."""
+    """The URL of a commit below `base`, as returned by `repository`; "" without a base or if the key is no hash."""
     return base + key if base and HASH.fullmatch(key) else ""

@@ -49,9 +49,8 @@ SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settl
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteNow:
     """The state of the site, the same on every page and for everybody: the judge, the alarms, what waits for review.
-
-    `latest` are the numbers that LATEST reads. `stopped` names the part of the site that does not work, and is empty if
-    all of it does. `cannot_write` is why this process could not write to the database a moment ago.
+    `latest` are the numbers that LATEST reads. `stopped` names the part of the site that does not work, "" if all of it
+    does. `cannot_write` is why this process could not write to the database a moment ago.
     """
 
     alarms: tuple[Alarm, ...]
@@ -135,11 +134,13 @@ class SampleCount:
 
 
 def count_samples() -> SampleCount:
-    """One query."""
+    """The number of samples, and whether the site has no other sessions. One query."""
     samples = Session.objects.samples().order_by().annotate(others=Exists(Session.objects.yours()))
-    for others, count in samples.values_list("others").annotate(n=Count("pk")):  # one row, or none
-        return SampleCount(count=count, alone=not others)
-    return SampleCount()
+    rows = list(samples.values_list("others").annotate(n=Count("pk")))  # one row, or none
+    if not rows:
+        return SampleCount()
+    others, count = rows[0]
+    return SampleCount(count=count, alone=not others)
 
 
 class PageFrame:

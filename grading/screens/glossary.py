@@ -40,10 +40,10 @@ def _by_name() -> MappingProxyType[str, Term]:
     return MappingProxyType({name: term for term in terms() for name in term.word.split(", ")})
 
 
-def find(words: str) -> Term | None:
+def find(text: str) -> Term | None:
     """The term with this name, in the singular or with an s; None if the glossary has none."""
-    name, known = words.strip().lower(), _by_name()
-    return known.get(name) or known.get(name.removesuffix("s"))
+    name, by_name = text.strip().lower(), _by_name()
+    return by_name.get(name) or by_name.get(name.removesuffix("s"))
 
 
 @staff_view("grading.view_session")

@@ -1,4 +1,4 @@
-"""What a change does to a bandit's arms, in words: the same on every page, in messages and at the command line."""
+"""Sentences about how a change moves a bandit's arms, for pages, messages and the command line."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -10,9 +10,10 @@ NO_TITLES: Mapping[str, str] = MappingProxyType({})
 
 
 def words(move: ArmMove, *, title: str = "", shares: bool = True) -> str:
-    """One arm's mean, and its number of the next 100 where that moves: "cross-repo from .583 to .603, 15 to 24 of 100".
+    """An arm's mean before and after, and its share of the next 100 sessions if that moves, as in "cross-repo from .583
+    to .603, 15 to 24 of 100".
 
-    Without `shares` the mean alone, where nothing is chosen or the share is told elsewhere.
+    Without `shares` only the mean: for bandits that choose nothing, or where the page shows the share elsewhere.
     """
     after = thousandths(move.mean_after)
     mean = f"from {thousandths(move.mean_before)} to {after}" if move.mean_moves else f"stays at {after}"
@@ -21,7 +22,9 @@ def words(move: ArmMove, *, title: str = "", shares: bool = True) -> str:
 
 
 def why(move: ArmMove, *, when: str = "then") -> str:
-    """Why a grade moves an arm otherwise than its value alone would; empty where it doesn't. `when` it is so."""
+    """Why an arm moves differently than the grade's value alone would explain; "" if it doesn't. `when` is an adverb
+    for the sentence, such as "now".
+    """
     if not move.counts_less:
         return ""
     sessions = "1 session" if move.sessions == 1 else f"{move.sessions:,} sessions"
@@ -32,14 +35,14 @@ def why(move: ArmMove, *, when: str = "then") -> str:
     )
 
 
-def in_words(moves: Sequence[ArmMove], *, titles: Mapping[str, str] = NO_TITLES, shares: bool = True) -> str:
-    """What moves, in the order of `moves`: the touched arms, or else the first that moves; the others are counted."""
-    seen = [move for move in moves if move.mean_moves or (shares and move.share_moves)]
-    if not seen:
+def describe_moves(moves: Sequence[ArmMove], *, titles: Mapping[str, str] = NO_TITLES, shares: bool = True) -> str:
+    """Describe the touched arms, or else the first arm that moves, and count the other arms that move."""
+    visible = [move for move in moves if move.mean_moves or (shares and move.share_moves)]
+    if not visible:
         return "no arm moves visibly"
-    told = [move for move in moves if move.touched] or seen[:1]
-    others = len([move for move in seen if move not in told])
-    said = [words(move, title=titles.get(move.arm, ""), shares=shares) for move in told]
+    described = [move for move in moves if move.touched] or visible[:1]
+    others = len([move for move in visible if move not in described])
+    parts = [words(move, title=titles.get(move.arm, ""), shares=shares) for move in described]
     if others:
-        said.append(f"{others} more arm{' moves' if others == 1 else 's move'}")
-    return "; ".join(said)
+        parts.append("1 more arm moves" if others == 1 else f"{others} more arms move")
+    return "; ".join(parts)

@@ -18,7 +18,7 @@ def show(request: StaffRequest) -> HttpResponse:
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())
         gone = "1 sample session is gone" if count == 1 else f"{count} sample sessions are gone"
-        messages.success(request, f"{gone}; the bandits are as if there had never been any.")
+        messages.success(request, f"{gone}; the bandits are as if they had never existed.")
         return redirect("admin:index")
     loaded = list(Session.objects.samples())
     learned = LedgerEntry.objects.filter(observation__in=[session.observation for session in loaded]).exists()

@@ -1,4 +1,4 @@
-"""Settings: people, agents, the judge, data and notices, each with what holds now and where it is changed."""
+"""Settings: people, agents, the judge, data and notices, with the current values and links to change them."""
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -29,7 +29,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     context = {
         "title": "Settings",
         "policy": policy(),
-        "roles": [{"name": name, "words": words, "people": people.get(name, 0)} for name, words in ROLES.items()],
+        "roles": [{"name": name, "text": text, "people": people.get(name, 0)} for name, text in ROLES.items()],
         "agents": agents.order_by(F("token_used_at").desc(nulls_last=True), "name")[:LISTED],
         "retention_days": settings.RETENTION_DAYS,
         "backup_nightly": settings.BACKUP_NIGHTLY,

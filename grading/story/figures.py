@@ -28,15 +28,15 @@ BANDIT, ARM = "category", "cross-repo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One line of what a step has come to: of what or whom, and what is so."""
+    """One result of a step: what it is about, and the result as text."""
 
-    of: str
-    says: str
+    subject: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of the ledger: a reward, what it counts, and whether a verdict may still replace it."""
+    """A row of the ledger: a reward, its weight, and whether a verdict may still replace it."""
 
     at: dt.datetime
     value: float
@@ -46,15 +46,15 @@ class Entry:
     is_reverse: bool
 
     @classmethod
-    def of(cls, row: LedgerEntry, before: "Entry | None") -> "Entry":
-        """`before` is the row before it: what is taken back was as provisional as when it was given."""
+    def from_row(cls, row: LedgerEntry, previous: "Entry | None") -> "Entry":
+        """`previous` is the session's row before this one: a reversal is as provisional as the row that it reverses."""
         is_reverse = row.op == LedgerEntry.Op.REVERSE
         return cls(
             at=row.recorded_at,
             value=row.value_micro / 1_000_000,
             source=row.grader.source,
             weight=settings.EVIDENCE_WEIGHTS.get(row.grader.source, 0.0),
-            is_provisional=before.is_provisional if is_reverse and before else row.provisional,
+            is_provisional=previous.is_provisional if is_reverse and previous else row.provisional,
             is_reverse=is_reverse,
         )
 
@@ -75,13 +75,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmBelief:
-    """What a site believes of the arm: its posterior, and how many of the next hundred sessions it is to get."""
+    """The arm's posterior, and its share of the next 100 sessions."""
 
     arm: ArmPosterior
     share: float
 
     @classmethod
-    def of(cls, outlook: Outlook) -> "ArmBelief":
+    def from_outlook(cls, outlook: Outlook) -> "ArmBelief":
         return cls(arm=outlook.arms[ARM], share=outlook.share_of_next_100(ARM))
 
     @property
@@ -98,9 +98,9 @@ class ArmBelief:
 
 
 class Ledger:
-    """The ledger about these sessions, by the names that people know them by, read on the day of `now`.
+    """The ledger's rows about these sessions, by session name, and what the bandit believes at `now`.
 
-    Its rows, `entries`, are read at once and what is believed later: whatever a row says has been learned by then.
+    `entries` are read first and beliefs later, so that a belief includes every row in `entries`.
     """
 
     def __init__(self, sessions: Mapping[str, Session], now: dt.datetime) -> None:
@@ -115,16 +115,16 @@ class Ledger:
         entries: dict[str, list[Entry]] = {name: [] for name in self.sessions}
         for row in rows.order_by("pk"):
             own = entries[names[row.observation]]
-            own.append(Entry.of(row, own[-1] if own else None))
+            own.append(Entry.from_row(row, own[-1] if own else None))
         return entries
 
     def reward(self, name: str, until: dt.datetime | None = None) -> Entry | None:
-        """What was live for a session at a moment, or is now; None for nothing."""
+        """The reward that was live for a session at `until`, or is now; None if there was none."""
         rows = [row for row in self.entries.get(name, ()) if until is None or row.at <= until]
         return rows[-1] if rows and not rows[-1].is_reverse else None
 
     def counted(self, name: str, until: dt.datetime | None = None) -> set[tuple[object, ...]]:
-        """What counts for a session in the arms at a moment, or now: to the millionth, as the posterior adds it up."""
+        """The rewards of a session that count in the arms at `until`, or now, exactly as the posterior adds them up."""
         if name not in self.sessions:
             return set()
         rows = LedgerEntry.objects.filter(observation=self.sessions[name].observation, bandit__name=BANDIT)
@@ -136,22 +136,23 @@ class Ledger:
         return {what for what, live in net.items() if live}
 
     def belief(self, until: dt.datetime | None = None) -> ArmBelief:
-        """What this site believes today, or would had it known nothing after `until`."""
+        """What this site believes today, from what it knew at `until`, or from all it knows."""
         if until not in self._beliefs:
-            self._beliefs[until] = ArmBelief.of(posterior_of(BANDIT, self.now, known_by=until))
+            self._beliefs[until] = ArmBelief.from_outlook(posterior_of(BANDIT, self.now, known_by=until))
         return self._beliefs[until]
 
     @cached_property
     def without(self) -> ArmBelief:
-        """As if these sessions had never been."""
-        return self._instead(None)
+        """What the site would believe without these sessions."""
+        return self._with_rewards(None)
 
     @cached_property
     def with_floors(self) -> ArmBelief:
-        """As if each of these sessions had earned the floor, and a judge had said so."""
-        return self._instead(settings.FLOOR)
+        """What the site would believe if the judge had graded each of these sessions at the floor."""
+        return self._with_rewards(settings.FLOOR)
 
-    def _instead(self, value: float | None) -> ArmBelief:
+    def _with_rewards(self, value: float | None) -> ArmBelief:
+        """The belief if each session had this reward from the judge, or none."""
         credit = None if value is None else Credit(value=value, grader=GraderKey(source=Source.JUDGE))
         changes = [
             HypotheticalReward(
@@ -162,9 +163,9 @@ class Ledger:
             )
             for session in self.sessions.values()
         ]
-        return ArmBelief.of(what_if_changed(BANDIT, {BANDIT: changes}, self.now)[1])
+        return ArmBelief.from_outlook(what_if_changed(BANDIT, {BANDIT: changes}, self.now)[1])
 
 
 def thousandths(value: float) -> str:
-    """A mean as people read it: three digits, no leading zero."""
+    """A mean with three digits and no leading zero, such as ".583"."""
     return f"{value:.3f}".removeprefix("0")

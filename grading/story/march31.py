@@ -66,7 +66,7 @@ BOTH = (FIRST, SECOND)
 
 
 class NotYet(Exception):
-    """A step was pressed before the one that comes first, or could not be recorded."""
+    """A step was pressed before an earlier step was done, or could not be recorded."""
 
 
 class SimulatorAway(Exception):
@@ -74,36 +74,36 @@ class SimulatorAway(Exception):
 
 
 def is_demo() -> bool:
-    """Whether this is a site whose judge may be broken: one that says so, with a simulator on its own machine."""
-    is_near = urlsplit(settings.ANTHROPIC_BASE_URL).hostname in LOOPBACK
-    return bool(settings.DEMO and settings.SIMULATED and is_near)
+    """Whether the story may break the judge: only on a demo site whose judge is a simulator on the same machine."""
+    is_local = urlsplit(settings.ANTHROPIC_BASE_URL).hostname in LOOPBACK
+    return bool(settings.DEMO and settings.SIMULATED and is_local)
 
 
 # --- how far it has come ---------------------------------------------------------------------------------------------
 
 
 class Incident:
-    """The incident as it stands at `now`. `pressed` is when each step was; it is kept where all processes look."""
+    """The state of the incident at `now`. `pressed_at` is when each step was pressed, from the shared cache."""
 
     def __init__(self, now: dt.datetime) -> None:
         self.now = now
         stored = cache.get_many([_key(step.name) for step in STEPS])
-        self.pressed: dict[str, dt.datetime] = {
+        self.pressed_at: dict[str, dt.datetime] = {
             step.name: stored[_key(step.name)] for step in STEPS if _key(step.name) in stored
         }
         mine = Session.objects.filter(agent__name=AGENT)
         names = [each.name for each in BOTH]
         submitted = mine.filter(external_id__in=names).select_related("agent")
         sessions = {session.external_id: session for session in submitted}
-        if len(sessions) < len(names):  # not submitted yet, or erased since: the story goes on by submitting them
+        if len(sessions) < len(names):  # not submitted yet, or erased since: the next step submits them
             before = {step.name for step in STEPS[: STEPS.index(SUBMIT)]}
-            self.pressed = {name: at for name, at in self.pressed.items() if name in before}
+            self.pressed_at = {name: at for name, at in self.pressed_at.items() if name in before}
         self.ledger = Ledger({name: sessions[name] for name in names if name in sessions}, now)
 
     @cached_property
     def done(self) -> int:
-        """How many steps are done: each that was pressed, the last of them once it is over."""
-        pressed = next((at for at, step in enumerate(STEPS) if step.name not in self.pressed), len(STEPS))
+        """How many steps are done. The last step that was pressed counts once it is over."""
+        pressed = next((at for at, step in enumerate(STEPS) if step.name not in self.pressed_at), len(STEPS))
         return pressed - (pressed > 0 and not STEPS[pressed - 1].is_over(self))
 
     @property
@@ -112,13 +112,13 @@ class Incident:
         return STEPS[self.done] if self.done < len(STEPS) else None
 
     def end_of(self, step: "StoryStep") -> dt.datetime | None:
-        """When the step after it was pressed; None where none was."""
+        """When the step after this one was pressed; None if it has not been."""
         following = STEPS.index(step) + 1
-        return self.pressed.get(STEPS[following].name) if following < len(STEPS) else None
+        return self.pressed_at.get(STEPS[following].name) if following < len(STEPS) else None
 
     @cached_property
     def series(self) -> list[tuple[float, float]]:
-        """The mean of the arm after each step that is done: on this site, and where floors are learned."""
+        """The arm's mean after each step that is done: on this site, and on a site that learns floors."""
         floors, before = self.ledger.with_floors.arm.mean, self.ledger.without.arm.mean
         return [
             (self.ledger.belief(self.end_of(step)).arm.mean, floors if at >= STEPS.index(SUBMIT) else before)
@@ -127,17 +127,17 @@ class Incident:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether the corrected session, once that is undone, counts in the posterior exactly as it did before it.
+        """Whether undoing the correction made the session count in the posterior exactly as before the correction.
 
-        Sessions outside the story may have been graded meanwhile: they say nothing about the undo.
+        Only this session is compared, because sessions outside the story may have been graded meanwhile.
         """
-        return self.ledger.counted(FIRST.name, self.pressed[CORRECT.name]) == self.ledger.counted(FIRST.name)
+        return self.ledger.counted(FIRST.name, self.pressed_at[CORRECT.name]) == self.ledger.counted(FIRST.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoryStep:
-    """One step: what its button says, what it means, what pressing it does (nothing, where that was done before),
-    whether all of it has come about, for a worker may have to, and its figures as they were then.
+    """One step of the story. `act` does it, and nothing if it was done before. `is_over` says whether all its effects
+    have happened, some of which need a worker. `figures` are its results.
     """
 
     name: str
@@ -150,21 +150,21 @@ class StoryStep:
 
 
 def press(name: str, by: User) -> None:
-    """Do a step; one that was pressed before is left as it is.
+    """Do a step, unless it was done before.
 
-    KeyError for an unknown one; NotYet out of order; SimulatorAway where the simulator does not answer;
-    CorrectionError where a person's act is refused.
+    Raises KeyError for an unknown step, NotYet if an earlier step is not done, SimulatorAway if the simulator does not
+    answer, and CorrectionError if the person's act is refused.
     """
     step, incident = BY_NAME[name], Incident(clock.now())
-    if name in incident.pressed:
+    if name in incident.pressed_at:
         return
     if incident.current is not step:
         first = STEPS[incident.done].title
-        raise NotYet(f"“{first}” comes first, and has to be done. Nothing was changed.")
+        raise NotYet(f"“{first}” must be done first. Nothing was changed.")
     step.act(by)
     # Later steps may have been pressed for sessions that were erased since.
     cache.delete_many([_key(later.name) for later in STEPS[STEPS.index(step) + 1 :]])
-    # The cache in the database gives up without a word while others keep the database busy.
+    # The database cache drops writes silently while the database is busy.
     for _ in range(MAX_TRIES):
         cache.set(_key(name), incident.now, timeout=None)
         if cache.get(_key(name)) == incident.now:
@@ -174,7 +174,7 @@ def press(name: str, by: User) -> None:
 
 
 def start_again(by: User) -> None:
-    """Give the judge its quota back, and erase the two sessions with everything that was learned from them."""
+    """Restore the judge's quota and erase the two sessions with everything that was learned from them."""
     order(mode=Mode.VERDICT, options={})
     mine = Session.objects.filter(agent__name=AGENT, external_id__in=[each.name for each in BOTH])
     if mine.exists():
@@ -185,7 +185,7 @@ def start_again(by: User) -> None:
 
 
 def order(**script: object) -> None:
-    """Tell the simulator what to do from now on. SimulatorAway where it does not answer."""
+    """Set the simulator's behaviour. Raises SimulatorAway if it does not answer."""
     import httpx2
 
     try:
@@ -195,13 +195,13 @@ def order(**script: object) -> None:
 
 
 def ask_again(by: User) -> None:
-    """Let one call through, to see whether the quota is back; where it is, the others follow."""
+    """Let one call through to test the quota. If it succeeds, the others follow."""
     quota.probe_now(by=by)
     publish()
 
 
 def earlier(by: dt.timedelta) -> dt.datetime:
-    """A moment `by` ago, but not before today: rewards of earlier days would change the figures."""
+    """The moment `by` ago, but not before today: rewards of earlier days would change the figures."""
     now = clock.now()
     return max(now - by, start_of_day(now))
 
@@ -219,6 +219,7 @@ def _key(name: str) -> str:
 
 
 def exhaust(_by: User) -> None:
+    """Exhaust the simulated judge's quota until midnight, and submit the operator's own session."""
     midnight = start_of_day(clock.now()) + dt.timedelta(days=1)
     order(mode=Mode.USAGE_LIMITS, options={"regain": f"{midnight.astimezone(dt.UTC):%Y-%m-%d at %H:%M}"})
     ended_at = earlier(BEFORE)
@@ -243,8 +244,8 @@ def _judge_refused(_incident: Incident) -> bool:
 
 
 def _exhausted(_incident: Incident) -> Iterator[Figure]:
-    yield Figure(of="Judge", says="quota exhausted at the first call; nothing more is sent, and nothing is lost")
-    yield Figure(of=OPERATOR, says="waits for its verdict; it belongs to no category, so no arm learns from it")
+    yield Figure(subject="Judge", text="quota exhausted at the first call; nothing more is sent, and nothing is lost")
+    yield Figure(subject=OPERATOR, text="waits for its verdict; it belongs to no category, so no arm learns from it")
 
 
 # --- 2 ---------------------------------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def _mixed_up(incident: Incident) -> Iterator[Figure]:
     yield from _rewards(incident, SUBMIT)
     refused = Evidence.objects.filter(session__in=incident.ledger.sessions.values(), problem=Reason.LOG_OVERWRITTEN)
     for detail in sorted(set(refused.values_list("detail", flat=True))):
-        yield Figure(of="Both logs", says=f"refused. {detail}")
+        yield Figure(subject="Both logs", text=f"refused. {detail}")
     yield from _arm(incident, EXHAUST, SUBMIT)
 
 
@@ -284,33 +285,34 @@ def _mixed_up(incident: Incident) -> Iterator[Figure]:
 
 
 def _refused_again(incident: Incident) -> bool:
-    since = JudgeAttempt.objects.filter(started_at__gte=incident.pressed[WATCH.name])
+    since = JudgeAttempt.objects.filter(started_at__gte=incident.pressed_at[WATCH.name])
     return since.filter(outcome=AttemptOutcome.DEFERRED).exists()
 
 
 def _watched(incident: Incident) -> Iterator[Figure]:
-    yield Figure(of="Judge", says="called once more, refused once more")
+    yield Figure(subject="Judge", text="called once more, refused once more")
     yield from _rewards(incident, WATCH)
-    alarms = Alarm.objects.filter(rule__in=WATCHED).exclude(resolved_at__lt=incident.pressed[WATCH.name])
+    alarms = Alarm.objects.filter(rule__in=WATCHED).exclude(resolved_at__lt=incident.pressed_at[WATCH.name])
     if (until := incident.end_of(WATCH)) is not None:
         alarms = alarms.filter(opened_at__lte=until)
     for rule in sorted(set(alarms.values_list("rule", flat=True))):
-        yield Figure(of="Alarm", says=monitoring.title_of(rule))
+        yield Figure(subject="Alarm", text=monitoring.title_of(rule))
     for name, session in incident.ledger.sessions.items():
         flags = Flag.objects.filter(session=session).order_by("rule").values_list("rule", flat=True)
         titles = "; ".join(monitoring.title_of(rule) for rule in flags)
-        yield Figure(of="Flagged", says=f"{name}: {titles or 'by no rule'}")
+        yield Figure(subject="Flagged", text=f"{name}: {titles or 'by no rule'}")
 
 
 # --- 4 and 5 ---------------------------------------------------------------------------------------------------------
 
 
 def give_back(_by: User) -> None:
+    """Let the simulated judge answer again."""
     order(mode=Mode.VERDICT, options={"score": VERDICT})
 
 
 def _returned(_incident: Incident) -> Iterator[Figure]:
-    yield Figure(of="Judge", says="answers again; the site has not called it yet")
+    yield Figure(subject="Judge", text="answers again; the site has not called it yet")
 
 
 def _are_judged(incident: Incident) -> bool:
@@ -327,6 +329,7 @@ def _judged(incident: Incident) -> Iterator[Figure]:
 
 
 def correct(by: User) -> None:
+    """Grade the first session as a person, who overrules the judge."""
     order(mode=Mode.VERDICT, options={})
     session = _first()
     if persons_grade(session) is None:
@@ -344,10 +347,11 @@ def _corrected(incident: Incident) -> Iterator[Figure]:
 
 
 def take_back(by: User) -> None:
+    """Undo the person's grade of the first session."""
     answer = ReviewAnswer.objects.effective().filter(session=_first(), grade__isnull=False).order_by("-pk").first()
     if answer is not None:
         with suppress(AlreadyUndone):
-            answers.undo(answer, by, "To see that nothing of it stays")
+            answers.undo(answer, by, "To check that the undo is exact")
 
 
 def _is_undone(_incident: Incident) -> bool:
@@ -357,8 +361,8 @@ def _is_undone(_incident: Incident) -> bool:
 def _undone(incident: Incident) -> Iterator[Figure]:
     yield from _changes(incident, CORRECT, UNDO, FIRST)
     yield from _arm(incident, CORRECT, UNDO)
-    same = "with the same bits as before the correction" if incident.is_exact else "NOT as before the correction"
-    yield Figure(of="Posterior", says=f"{FIRST.name} counts {same}")
+    same = "exactly as before the correction" if incident.is_exact else "NOT as before the correction"
+    yield Figure(subject="Posterior", text=f"{FIRST.name} counts {same}")
 
 
 # --- what several steps need -----------------------------------------------------------------------------------------
@@ -369,7 +373,7 @@ def _first() -> Session:
 
 
 def _submit(metadata: intake.SubmittedSession, transcript: bytes, journal: str, facts: object = None) -> None:
-    """Through the door that every upload takes."""
+    """Submit a session as an upload would."""
     agent, _created = Agent.objects.get_or_create(name=AGENT)
     intake.submit(
         agent=agent,
@@ -382,20 +386,22 @@ def _submit(metadata: intake.SubmittedSession, transcript: bytes, journal: str, 
 
 def _rewards(incident: Incident, step: StoryStep) -> Iterator[Figure]:
     for each in BOTH:
-        yield Figure(of=each.name, says=str(incident.ledger.reward(each.name, incident.end_of(step)) or "no reward"))
+        yield Figure(
+            subject=each.name, text=str(incident.ledger.reward(each.name, incident.end_of(step)) or "no reward")
+        )
 
 
 def _changes(incident: Incident, before: StoryStep, after: StoryStep, *which: Worked) -> Iterator[Figure]:
     for each in which or BOTH:
         was = incident.ledger.reward(each.name, incident.end_of(before))
         now = incident.ledger.reward(each.name, incident.end_of(after))
-        yield Figure(of=each.name, says=f"{was or 'no reward'} → {now or 'no reward'}")
+        yield Figure(subject=each.name, text=f"{was or 'no reward'} → {now or 'no reward'}")
 
 
 def _arm(incident: Incident, before: StoryStep, after: StoryStep) -> Iterator[Figure]:
     was, now = (incident.ledger.belief(incident.end_of(step)) for step in (before, after))
     share = f"{was.of_100} → {now.of_100} of the next 100 sessions"
-    yield Figure(of=ARM, says=f"{thousandths(was.arm.mean)} → {thousandths(now.arm.mean)}, {share}")
+    yield Figure(subject=ARM, text=f"{thousandths(was.arm.mean)} → {thousandths(now.arm.mean)}, {share}")
 
 
 EXHAUST = StoryStep(

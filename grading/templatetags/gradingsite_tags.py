@@ -262,28 +262,28 @@ def graded(value: float | None, source: str | None, final: bool | None) -> SafeS
 
 @register.simple_tag
 def reward(session: Session) -> SafeString:
-    """The same for a session's reward."""
+    """The grade chip and source of a session's reward."""
     return graded(session.reward_value, session.reward_source, session.reward_final)
 
 
 @register.simple_tag
-def term(words: str, name: str = "") -> SafeString:
-    """`{% term "Rewards" %}`: a word of ours as a link to what it means, one line that opens in place; plain text where
-    it is none of the glossary's. `name` is the term where `words` write it otherwise.
+def term(text: str, name: str = "") -> SafeString:
+    """`{% term "Rewards" %}`: a link from a term to its glossary entry, which opens in place; plain text if the
+    glossary has no such term. `name` is the term if `text` writes it differently.
     """
-    entry = glossary.find(name or words)
+    entry = glossary.find(name or text)
     if entry is None:
-        return format_html("{}", words)
+        return format_html("{}", text)
     return format_html(
         '<a class="term" href="{}#{}" data-term="{}: {}." title="{}">{}</a>',
-        reverse("admin:words"), entry.anchor, entry.word, entry.meaning, entry.meaning, words,
+        reverse("admin:words"), entry.anchor, entry.word, entry.meaning, entry.meaning, text,
     )  # fmt: skip
 
 
 @register.inclusion_tag("shared/_table_head.html")
 def table_head(*titles: str) -> dict[str, Any]:
-    """`{% table_head "Arm" ">Mean" %}`: a title that begins with > is aligned right, like the numbers below; one that
-    is a word of ours leads to what it means.
+    """`{% table_head "Arm" ">Mean" %}`: a title that begins with > is aligned right, like the numbers below; a title
+    that is in the glossary links to its entry.
     """
     return {"columns": [(title.removeprefix(">"), title.startswith(">")) for title in titles]}
 
@@ -297,7 +297,7 @@ def moves(
     shares: bool = True,
     notes: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A table of arms before and after, under these two heads; without `shares` where nothing is chosen.
+    """A table of arms before and after, under these two heads. `shares` is False for bandits that choose nothing.
 
     `notes`: a warning below some arms, by their names.
     """

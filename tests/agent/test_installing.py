@@ -81,7 +81,7 @@ def connected(site, tmp_path, live_site, transactional_db) -> Person:
 def test_nothing_is_changed_without_a_yes(person, harness):
     done = person.do("--install", harness)
     assert done.returncode == 1
-    assert "--yes does it without asking" in done.stdout
+    assert "use --yes to proceed without asking" in done.stdout
     assert "nothing was changed" in done.stdout
     assert "+" in done.stdout
     assert not person.settings(harness).exists()

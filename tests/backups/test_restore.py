@@ -53,7 +53,7 @@ def test_what_was_erased_after_the_backup_does_not_come_back(site, new_place, fo
     alone = tmp_path / "elsewhere" / "backup"
     shutil.copytree(manifest.find(folder), alone)
     other = new_place(ready=False)
-    assert "what was erased since is back. Erase it again." in other.run("restore", str(alone))
+    assert "data erased since then is back. Erase it again." in other.run("restore", str(alone))
     # What is there is not written over.
     assert "there is a site already" in other.run("restore", str(folder), ends=1)
     if connection.vendor == "sqlite":

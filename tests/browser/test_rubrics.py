@@ -96,7 +96,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     page.wait_for_selector("text=0 of 2 sessions finished")
     page.click("text=Cancel what is still queued")
     assert "2 queued questions called off" in page.inner_text(".messages")
-    assert "Called off" in page.inner_text(".state-line")
+    assert "Cancelled" in page.inner_text(".state-line")
 
 
 @pytest.mark.slow

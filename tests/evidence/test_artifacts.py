@@ -152,7 +152,7 @@ def test_receipt_names_no_more_than_ten_of_many(site):
 
 def test_rules_page_says_what_new_sites_begin_with(site, client):
     client.force_login(site.person("olga", "operator"))
-    assert "New sites begin with" not in client.get("/grading/artifactrule/").content.decode()
+    assert "New sites start with" not in client.get("/grading/artifactrule/").content.decode()
     ArtifactRule.objects.filter(kind="task").update(least_characters=200)
     assert "60 in a task artifact (here 200)." in client.get("/grading/artifactrule/").content.decode()
 

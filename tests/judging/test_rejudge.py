@@ -339,7 +339,7 @@ def test_nobody_is_charged_for_more_than_they_saw(site, sim, operator, olga):
     site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.post("/runs/plan/?stale=yes", {"seen": "1"}))
-    assert "More sessions match than when you looked: 2 now. Nothing was asked; look again." in page
+    assert "More sessions match than when you looked: 2 now. Nothing was queued; look again." in page
     assert not JudgeRun.objects.exists()
 
 

@@ -89,7 +89,7 @@ def test_the_same_content_is_the_same_rubric_and_says_so(operator):
     response = operator.post(f"/rubrics/{first().pk}/edit/", typed(title="Another title"), follow=True)
     assert Rubric.objects.count() == 4
     assert response.redirect_chain == [(f"/rubrics/{first().pk}/", 302)]
-    assert "exactly this rubric is there already" in flat(response)
+    assert "this rubric already exists" in flat(response)
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
     client.force_login(rita)
     html = flat(client.get("/calibration/"))
     assert "no session drawn at random has been graded yet" in html
-    assert "25 blind grades came out of turn" in html
+    assert "25 blind grades were given out of order" in html
     assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
 
 

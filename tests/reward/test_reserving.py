@@ -362,7 +362,7 @@ def test_the_page_of_a_drawn_session_says_so_and_its_place(site, client, setting
     others, drawn = [job(site, backlog=False), job(site, backlog=True)], job(site, drawn=True, backlog=True)
     rewards.settle(drawn.session)
     page = unescape(flat(client.get(drawn.session.get_absolute_url())))
-    assert "The judge has it in the queue, drawn at random to speak for others like it, 1st of 3" in page
+    assert "The judge has it in the queue, drawn at random to represent others like it, 1st of 3" in page
     rewards.settle(others[0].session)
     page = unescape(flat(client.get(others[0].session.get_absolute_url())))
     assert "The judge has it in the queue, 2nd of 3" in page

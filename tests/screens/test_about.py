@@ -44,17 +44,17 @@ def test_it_says_what_it_runs_on(vera):
 
 
 def test_a_database_of_another_version_is_told(vera):
-    assert "Nothing is pending: the database is of this version." in flat(vera.get(PAGE))
+    assert "No migration is pending." in flat(vera.get(PAGE))
     recorder = MigrationRecorder(connection)
     recorder.record_applied("grading", "9999_from_the_future")
     html = flat(vera.get(PAGE))
-    assert "The database was used by a newer version" in html
+    assert "A newer version has used this database" in html
     assert "grading.9999_from_the_future" in html
     recorder.record_unapplied("grading", "9999_from_the_future")
     latest = about._upgrade().latest["grading"]
     recorder.record_unapplied("grading", latest)
     html = flat(vera.get(PAGE))
-    assert "has to be brought up to this version" in html
+    assert "needs this version’s migrations" in html
     assert f"grading.{latest}" in html
 
 

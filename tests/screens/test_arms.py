@@ -89,7 +89,7 @@ def test_a_name_that_is_taken_is_refused(operator):
         ("try", "news is on probation."),
         ("retire", "news is retired; its record is kept."),
         ("resume", "news is not paused; nothing was changed"),
-        ("dance", "Nothing was done: expected one of pause,"),
+        ("dance", "Nothing was changed: expected one of pause,"),
     ],
 )
 def test_an_act_says_what_it_did_or_why_not(operator, do, words):
@@ -135,7 +135,7 @@ def test_a_part_is_asked_about_and_brings_everything_back(operator):
     teach()
     merging.merge(arm("news"), arm("social"), by="rita")
     assert "go back to it as they were" in read(operator, page_of("news"), do="part")
-    assert said(operator, page_of("news"), do="part") == "news is an arm of its own again: 4 rewards came back."
+    assert said(operator, page_of("news"), do="part") == "news is a separate arm again: 4 rewards came back."
     assert "not merged into another arm" in html.unescape(
         str(next(iter(operator.get(page_of("news"), {"do": "part"}, follow=True).context["messages"])))
     )

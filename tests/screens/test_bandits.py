@@ -120,12 +120,12 @@ def test_the_policy_and_the_calibration_are_those_in_force_then(site, reviewer):
 def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer):
     graded(site)
     for query, said in (
-        ("at=yesterday", "'yesterday' is not a date; expected one like 2026-03-31"),
+        ("at=yesterday", "'yesterday' is not a date; expected a day like 2026-03-31"),
         ("at=2026-04-01", "1 April 2026 is in the future"),
-        ("at=1812-01-01", "'1812-01-01' is before any of this"),
+        ("at=1812-01-01", "'1812-01-01' is before the first data"),
         ("at=9999-12-31", "is in the future"),
-        ("known=soon", "'soon' is not a time; expected one like 2026-03-31T19:40"),
-        ("known=0001-01-01T00:00", "is before any of this"),
+        ("known=soon", "'soon' is not a time; expected a moment like 2026-03-31T19:40"),
+        ("known=0001-01-01T00:00", "is before the first data"),
         ("known=9999-12-31T23:59%2B00:00", "is in the future"),
         ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),
         ("at=%00&known=%00", "'\\x00' is not a date"),
@@ -151,7 +151,7 @@ def test_a_value_that_is_no_grade_is_refused(site, reviewer):
     session = graded(site)
     for value in ("", "good", "1.5", "-0.1", "nan", "inf"):
         context = opened(reviewer, f"{PAGE}?session={session.pk}&value={value}").context
-        assert (context["question"], len(context["problems"])) == (None, 1)
+        assert (context["what_if"], len(context["problems"])) == (None, 1)
 
 
 def test_text_of_the_address_is_shown_as_text(site, reviewer):
@@ -176,7 +176,7 @@ def test_outages_stand_on_the_line_with_their_words(site, reviewer, settings):
 
 def moved(client, address, arm):
     """What the page says the question does to an arm."""
-    return next(move for move in client.get(address).context["question"].moves if move.arm == arm)
+    return next(move for move in client.get(address).context["what_if"].moves if move.arm == arm)
 
 
 def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer):
@@ -481,7 +481,7 @@ class TestBreaks:
         self.teach()
         assert self.of_code(reviewer).sentence == (
             "Since 21 March 2026 it has changed: the mean of its 60 rewards before was .700, that of the 30 "
-            "since is .200. What it earned before no longer counts."
+            "since is .200. Rewards from before no longer count."
         )
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))
         assert self.act(reviewer, "keep").status_code == 403

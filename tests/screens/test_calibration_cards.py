@@ -88,7 +88,7 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
     new, shown = card_of(operator)
     rule = "a trajectory .3 and a journal .3 of a verdict count, and all of them together at most 3 observations"
     assert f"{found.status} In an arm without verdicts, {rule}" in shown
-    assert "from 5 on they count nothing" in shown
+    assert "with 5 or more they do not count" in shown
     assert not new.is_new
     assert 'class="empty"' in shown
     assert 'name="fingerprint"' not in shown
@@ -296,7 +296,7 @@ def test_time_travel_reads_by_the_calibration_of_that_moment(operator, otto):
     assert abs(believed[then] - believed[now]) > 0.01
     for at, version in ((then, "no calibration"), (now, "calibration version 2")):
         page = text(operator, f"{PAGE}?known={at:%Y-%m-%dT%H:%M}")
-        assert f"{version}. Which arms are paused" in page
+        assert f"{version}. Whether an arm" in page
         row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
         assert f">{charts.thousandths(believed[at])}<" in row
     page = text(operator, PAGE)

@@ -46,12 +46,12 @@ def test_a_key_from_wherever_does_the_first_step_once_the_judge_answered(site, o
     JudgeKey.objects.put("sk-ant-typed-h7Qw", "", site.person("otto", "operator"))
     assert not steps(olga)[KEY]
     quota_cast.quota()
-    assert (steps(olga)[KEY], "…h7Qw and is stored encrypted" in step(olga, KEY).words) == (True, True)
+    assert (steps(olga)[KEY], "…h7Qw and is stored encrypted" in step(olga, KEY).text) == (True, True)
     JudgeKey.objects.all().delete()
     assert not steps(olga)[KEY]
     quota_cast.use(settings)
     quota_cast.quota()
-    assert (steps(olga)[KEY], "comes from the environment" in step(olga, KEY).words) == (True, True)
+    assert (steps(olga)[KEY], "comes from the environment" in step(olga, KEY).text) == (True, True)
 
 
 def test_the_line_that_waits_for_a_session_becomes_the_session(site, olga):
@@ -61,7 +61,7 @@ def test_the_line_that_waits_for_a_session_becomes_the_session(site, olga):
     assert not steps(olga)[AGENT]
     session = own(site)
     came = step(olga, AGENT)
-    assert (came.done, came.live.came) == (True, session)
+    assert (came.done, came.live.session) == (True, session)
     assert f'href="/sessions/{session.pk}/"' in flat(olga.get("/"))
 
 

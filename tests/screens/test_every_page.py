@@ -117,20 +117,20 @@ def quota(state, **fields):
 
 
 def test_the_pill_says_what_the_judge_can_do(settings):
-    assert judge_state(None).words == "No judge"
-    assert judge_state(quota(QuotaState.OPEN)).words == "Judge has not answered yet"
-    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open"
-    assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"
+    assert judge_state(None).text == "No judge"
+    assert judge_state(quota(QuotaState.OPEN)).text == "Judge has not answered yet"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).text == "Judge open"
+    assert judge_state(quota(QuotaState.PACING)).text == "Judge paced"
     assert judge_state(quota(QuotaState.MISCONFIGURED)).trouble
-    assert judge_state(quota(QuotaState.EXHAUSTED)).words == "Judge out"
+    assert judge_state(quota(QuotaState.EXHAUSTED)).text == "Judge out"
     midnight = timezone.now().replace(hour=0, minute=0, second=0)
-    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).words == "Judge out, asking again"
+    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).text == "Judge out, asking again"
     midnight += dt.timedelta(days=1)
-    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).words == "Judge out until 00:00 UTC"
-    assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).words == "Budget spent"
-    assert judge_state(quota(QuotaState.PAUSED)).words == "Judge paused"
+    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).text == "Judge out until 00:00 UTC"
+    assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).text == "Budget spent"
+    assert judge_state(quota(QuotaState.PAUSED)).text == "Judge paused"
     settings.SIMULATED = True
-    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).words == "Judge open, simulated"
+    assert judge_state(quota(QuotaState.OPEN, limits_at=timezone.now())).text == "Judge open, simulated"
 
 
 def test_samples_are_announced_and_an_operator_may_remove_them(client):

@@ -26,7 +26,7 @@ def test_it_says_what_the_top_bar_says(viewer, settings):
     quota_cast.use(settings)
     quota_cast.quota()
     said = asked(viewer).json()
-    assert said["judge"] == {"words": "Judge open", "title": "Verdicts come in as sessions do.", "look": "open"}
+    assert said["judge"] == {"text": "Judge open", "title": "Verdicts come in as sessions do.", "mark": "open"}
     assert said["counts"] == {"Review": 0, "Alarms": 0}
     assert said["stopped"] == ""
     page = viewer.get("/sessions/").content.decode()
@@ -110,7 +110,7 @@ def test_an_outage_and_its_end_change_the_state_and_the_top(viewer, settings):
     first = asked(viewer).json()
     Quota.objects.filter(pk=quota.pk).update(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)
     out = asked(viewer).json()
-    assert (out["judge"]["look"], out["judge"]["words"]) == ("trouble", "Budget spent")
+    assert (out["judge"]["mark"], out["judge"]["text"]) == ("trouble", "Budget spent")
     assert len({first["top"], out["top"]}) == len({first["version"], out["version"]}) == 2
     Quota.objects.filter(pk=quota.pk).update(state=QuotaState.OPEN, reason=quota.reason)
     over = asked(viewer).json()

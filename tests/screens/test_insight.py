@@ -132,7 +132,7 @@ def test_an_empty_site_says_what_to_do(operator):
 
 def test_an_empty_selection_says_how_to_get_out(site, viewer, weeks):
     site.agent("alice")
-    assert "No session of this selection ended in this time." in flat(viewer.get("/insight/?agent=alice"))
+    assert "No session of this selection ended in this period." in flat(viewer.get("/insight/?agent=alice"))
 
 
 def test_sessions_of_long_ago_are_half_a_year_away(site, viewer):
@@ -230,7 +230,7 @@ def test_a_week_without_a_letter_says_so(viewer, weeks, query, said):
 
 def test_a_week_without_sessions_says_that_nothing_is_sent(site, viewer):
     site.session("code", ended_at=NOON - dt.timedelta(days=40)).judged(0.5).settle()
-    assert "there is nothing to say and nothing is sent" in flat(viewer.get("/insight/letter/"))
+    assert "so there is no letter" in flat(viewer.get("/insight/letter/"))
 
 
 def test_a_channel_gets_the_letter_if_an_operator_wants(operator):

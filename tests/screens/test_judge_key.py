@@ -85,7 +85,7 @@ def test_a_refused_key_is_not_saved_and_what_was_there_goes_on(olga, sim):
     ("mode", "words"),
     [
         ("no_credit", "The key is right, but its account has no quota left."),
-        ("overloaded", "The service is in trouble"),
+        ("overloaded", "The service is overloaded"),
         ("drop", "Nothing answers at this address."),
     ],
 )
@@ -111,7 +111,7 @@ def test_no_page_claims_a_judge_that_never_answered(site, olga, sim, url):
     save(olga, sim, url=url, anyway=True)
     checklist = olga.get("/").context["checklist"]
     assert (checklist.steps[0].done, checklist.now) == (False, 1)
-    assert "Nothing answers at this address." in checklist.steps[0].words
+    assert "Nothing answers at this address." in checklist.steps[0].text
     for path in ("/", "/quota/", "/settings/", PATH):
         page = flat(olga.get(path))
         assert "Judge has not answered yet" in page, path
@@ -236,7 +236,7 @@ def test_after_the_sites_secret_was_changed_there_is_no_judge_and_every_page_say
     for path in ("/", "/quota/", "/settings/", PATH):
         response = olga.get(path)
         assert response.status_code == 200
-        assert response.context["common"].site.judge.words == "No judge"
+        assert response.context["common"].site.judge.text == "No judge"
     assert "The stored key can’t be read any more" in flat(olga.get(PATH))
     settings.SECRET_KEY_FALLBACKS = ["tests"]
     assert judges.first().api_key == KEY
@@ -313,7 +313,7 @@ def earlier_sessions(site) -> list:
 
 
 def choose(client, choice: str = "recent", seen: int | str = 2):
-    return client.post(PATH, {"do": "judge", "choice": choice, "seen": seen}, follow=True)
+    return client.post(PATH, {"do": "judge", "choice": choice, "count": seen}, follow=True)
 
 
 def test_a_saved_key_asks_which_earlier_sessions_to_judge(site, olga, sim):

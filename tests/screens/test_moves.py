@@ -4,7 +4,7 @@ import pytest
 
 from bandit.core.moves import ArmMove
 from grading.screens import charts
-from grading.screens.moves import in_words, words
+from grading.screens.moves import describe_moves, words
 
 pytestmark = pytest.mark.pure
 
@@ -47,7 +47,7 @@ def test_an_arm_is_told_by_its_mean_and_by_its_share_where_that_moves(arm, share
 
 def test_an_arm_goes_by_its_title():
     assert words(move(shares=EVEN), title="The code") == "The code from .583 to .603"
-    assert in_words([move(shares=EVEN)], titles={"code": "The code"}) == "The code from .583 to .603"
+    assert describe_moves([move(shares=EVEN)], titles={"code": "The code"}) == "The code from .583 to .603"
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_an_arm_goes_by_its_title():
     ],
 )
 def test_the_touched_or_the_most_moved_are_told_and_the_others_counted(arms, said):
-    assert in_words(arms) == said
+    assert describe_moves(arms) == said
 
 
 def test_without_shares_an_arm_whose_share_alone_moves_counts_for_nothing():
-    assert in_words([move(means=STILL)], shares=False) == "no arm moves visibly"
-    assert in_words([move(), move("news", means=STILL)], shares=False) == "code from .583 to .603"
+    assert describe_moves([move(means=STILL)], shares=False) == "no arm moves visibly"
+    assert describe_moves([move(), move("news", means=STILL)], shares=False) == "code from .583 to .603"
 
 
 def test_the_chart_says_what_it_draws():

@@ -153,7 +153,7 @@ def test_a_test_says_whether_it_was_refused_or_found_nobody(olga, web):
     assert "given up" in flat(olga.get(PAGE))
     ((_level, words),) = told(do(olga, "test"))
     assert words == (
-        "The test by webhook “on call” didn’t get through, and will be tried again: "
+        "The test by webhook “on call” could not be delivered and will be retried: "
         "127.0.0.1 answered 503; expected 2xx."
     )
     with socket.socket() as unused:
@@ -181,7 +181,7 @@ def test_a_paused_channel_is_sent_nothing_and_goes_on_when_resumed(olga, web):
 def test_a_removed_channel_forgets_its_address_and_keeps_what_it_sent(olga, web):
     add_webhook(olga, web.url, secret=SECRET, then="test")
     ((_level, words),) = told(do(olga, "remove"))
-    assert "is gone" in words
+    assert "its settings are deleted" in words
     row = NoticeChannel.objects.get()
     assert (row.sealed, row.state) == ("", "removed")
     html = flat(olga.get(PAGE))
@@ -325,8 +325,8 @@ def test_what_the_environment_names_too_is_told_once_and_by_it(olga, web, post, 
     settings.NOTIFY_WEBHOOK, settings.NOTIFY_EMAIL = web.url, ["ops@example.test"]
     html = flat(olga.get(PAGE))
     assert 'from the environment: <code class="mono">NOTIFY_WEBHOOK</code>' in html
-    assert "NOTIFY_WEBHOOK names the same, and wins" in html
-    assert "NOTIFY_EMAIL names the same, and wins" in html
+    assert "NOTIFY_WEBHOOK has the same target and takes precedence" in html
+    assert "NOTIFY_EMAIL has the same target and takes precedence" in html
     run_rules([judge_out("judge")], NOW())
     assert notices.send_due() == 2
     assert (len(web.posts), len(post.messages)) == (1, 1)

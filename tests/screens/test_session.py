@@ -243,7 +243,7 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(sit
     assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
     assert tiles["floor"]["value"] is None
     assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
-    assert page.context["comes"].words == "has it in the queue"
+    assert page.context["comes"].text == "has it in the queue"
     assert page.context["cards"] == []
     html = flat(page)
     assert "tile c-trajectory failed" not in html
@@ -309,14 +309,14 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(site
     session = site.upload("5c02", logs.claude("5c02", *calls, said="Done & <dusted>."), facts=facts).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     rows = {row.kind: row for row in page.context["did"]}
-    assert (rows["Commit"].events, rows["Commit"].seen) == ([5], "log and caller’s facts")
-    assert rows["Commit"].said[0].text == "Fix it"
+    assert (rows["Commit"].events, rows["Commit"].seen_in) == ([5], "log and caller’s facts")
+    assert rows["Commit"].items[0].text == "Fix it"
     assert rows["Tests"].events == [3, 7]
     assert rows["Tests"].note.endswith("failed, passed")
-    assert rows["Last message"].said[0].text == "“Done & <dusted>.”"
+    assert rows["Last message"].items[0].text == "“Done & <dusted>.”"
     assert "Done &amp; &lt;dusted&gt;." in flat(page)
     assert 'href="?tab=transcript&amp;event=5#e5"' in flat(page)
-    assert "commits" not in rows["Not seen"].said[0].text.lower()
+    assert "commits" not in rows["Not seen"].items[0].text.lower()
 
 
 def test_a_commit_of_another_session_was_seen(site, reviewer):
@@ -324,17 +324,17 @@ def test_a_commit_of_another_session_was_seen(site, reviewer):
     page = reviewer.get(copy.get_absolute_url())
     assert [each.owned_by for each in page.context["elsewhere"]] == [owner]
     missing = next(row for row in page.context["did"] if row.kind == "Not seen")
-    assert "commits" not in missing.said[0].text.lower()
+    assert "commits" not in missing.items[0].text.lower()
 
 
 def test_what_is_left_out_says_why_and_is_no_changed_file(site, reviewer):
     head = "diff --git a/tasks/a.md b/tasks/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/tasks/a.md\n"
     session = site.upload("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode()).session
     did = {row.kind: row for row in reviewer.get(session.get_absolute_url()).context["did"]}
-    (said,) = did["Not counted"].said
-    assert (said.code, said.text) == ("tasks/a.md", "1 character of text, 60 needed; 59 missing")
+    (item,) = did["Not counted"].items
+    assert (item.code, item.text) == ("tasks/a.md", "1 character of text, 60 needed; 59 missing")
     assert not {"Task", "Tasks", "File changed"} & did.keys()
-    assert "hanged files" not in did["Not seen"].said[0].text
+    assert "hanged files" not in did["Not seen"].items[0].text
 
 
 def test_a_session_of_which_nothing_came_has_no_empty_cards(site, reviewer):

@@ -130,4 +130,4 @@ def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_
         story.work(operator, step)
     # What else people do is no part of the story.
     review.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
-    assert "with the same bits as before the correction" in true(operator, judge="open")["/story/"]
+    assert "exactly as before the correction" in true(operator, judge="open")["/story/"]

@@ -153,7 +153,7 @@ def test_the_story_by_its_buttons(
     said = press("undo")
     assert (ledger_of("71a3").grader.source, ledger_of("71a3").value_micro) == ("judge", 760_000)
     assert f"cross-repo {three(mean())}" in said.replace("→ ", "cross-repo ")
-    assert "the same bits as before the correction" in said
+    assert "exactly as before the correction" in said
     assert (mean(), buckets()) == (judged, held)
     assert belief(page, "floors") == three(with_floors(site))
     assert watch.looked() == []
@@ -212,7 +212,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
     other = Session.objects.filter(category__name="cross-repo").exclude(external_id__in=["71a3", "a517"]).first()
     with site.rolled_back():
         review.submit(other, User.objects.get(username="olga"), answer=Answer.GRADE, value=0.3, reason="It failed")
-        assert "71a3 counts with the same bits as before the correction" in flat(operator.get("/story/"))
+        assert "71a3 counts exactly as before the correction" in flat(operator.get("/story/"))
     start_again(operator)
     assert lived.mode == "verdict"
     for step in NAMES[:2]:

@@ -146,25 +146,27 @@ def _periods_of(groups: Groups, changed: Sequence[int]) -> dict[PartName, int]:
 
 
 def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficients, *, has_scale: bool) -> Floats:
-    """What each cell contributes to each part, with the shape (parts, cells).
+    """The contribution of each cell to each part, with the shape (parts, cells).
 
-    Levels are taken from the mean of all, so that a cell's contribution to the mix does not depend on where the measure
-    has its zero. The sum over all cells is the same, as the coefficients of each part add up to 0.
+    Levels are relative to the overall mean, so that a cell's contribution to the mix does not depend on the zero of the
+    measure. This leaves the sum over all cells unchanged, because the coefficients of each part add up to 0.
     """
-    levels, scales = model.at_source(model.mean + model.correction), np.zeros_like(model.mean)
+    levels = model.at_source(model.mean + model.correction)
     if has_scale:
-        offsets = model.at_source(model.grader_share @ scale.offsets)
-        scales = offsets + model.at_source(model.correction)
-        levels = levels - scales
-    centre = float((model.count * model.mean).sum() / model.count.sum())
-    by_level = (coefficients.on_level * (levels - centre)).sum(axis=1)
-    return np.asarray(by_level + (coefficients.on_scale * scales).sum(axis=1), dtype=np.float64)
+        grader_shift = model.at_source(model.grader_share @ scale.offsets) + model.at_source(model.correction)
+        levels = levels - grader_shift
+    else:
+        grader_shift = np.zeros_like(model.mean)
+    overall_mean = float((model.count * model.mean).sum() / model.count.sum())
+    from_level = (coefficients.on_level * (levels - overall_mean)).sum(axis=1)
+    from_graders = (coefficients.on_scale * grader_shift).sum(axis=1)
+    return np.asarray(from_level + from_graders, dtype=np.float64)
 
 
 def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coefficients, *, has_scale: bool) -> Floats:
     """The standard error of each part, from the errors of the cells' means, of whole days and of the graders' offsets.
 
-    Which work came and which sessions were graded is what happened: that has no error.
+    Which work arrived and which sessions were graded is observed, and has no error.
     """
     table, scale = inputs.table, inputs.scale
     # The coefficients of what was observed: the mean of a period and cell, on which levels of both may rest.

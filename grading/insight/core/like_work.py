@@ -74,9 +74,10 @@ def _find_cards(table: CellTable) -> _Cards:
 
 
 def _fit_cards(table: CellTable, measure: str, cards: _Cards, scale: GraderScale, *, is_reward: bool) -> StepFit | None:
-    """The means of all cards, if each had the same work, weekdays and graders: those of all sessions on shared work."""
-    count = table.sums[measure].count
-    chosen = (count > 0) & ((cards.is_shared > 0) | (len(cards.names) == 1))
+    """The means that all cards would have with the same work, weekdays and graders, namely those of all sessions on
+    shared work.
+    """
+    chosen = (table.sums[measure].count > 0) & ((cards.is_shared > 0) | (len(cards.names) == 1))
     rows, card = table.where(chosen), cards.codes[chosen]
     if not len(rows):
         return None

@@ -24,16 +24,16 @@ from gradingsite.state import IS_CHECKOUT, RESOURCES
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 NAME = re.compile(r"^[A-Za-z0-9_.-]+")
 OURS = ("bandit", "grading")
-# What can be read here, by its name in the address.
+# The documents, by their name in the URL: path and description.
 DOCUMENTS = {
     "readme": ("README.md", "what it does and how to start"),
     "configure": ("docs/configure.md", "every setting"),
     "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
-    "privacy": ("docs/privacy.md", "what is kept, who sees it, and how it goes"),
+    "privacy": ("docs/privacy.md", "what is stored, who sees it, and how it is deleted"),
     "security": ("SECURITY.md", "what is protected against whom, and how to report a problem"),
     "ask-what-changed": ("docs/how-to/ask-what-changed.md", "what Insight says, and how it computes it"),
     "exports": ("docs/exports.md", "what can be downloaded, column by column"),
-    "laws": ("docs/laws.md", "what always holds, and every rule that is watched"),
+    "laws": ("docs/laws.md", "what is always true, and every alarm rule"),
     "architecture": ("docs/architecture.md", "how the code is laid out"),
     "changelog": ("CHANGELOG.md", "what changed, by version"),
     "licence": ("LICENSE", "the terms"),
@@ -42,24 +42,24 @@ DOCUMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """Whether code and database are of one version: migrations that one of them has and the other lacks."""
+    """The migrations that the database lacks, and those that only the database has; `latest` by app."""
 
     lacking: list[str]
     unknown: list[str]
     latest: dict[str, str]
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         if self.unknown:
-            return "The database was used by a newer version: run that one, or a newer one."
+            return "A newer version has used this database: run that version, or a newer one."
         if self.lacking:
-            return "The database has to be brought up to this version: make a backup, then restart with make run."
-        return "Nothing is pending: the database is of this version."
+            return "The database needs this version’s migrations: make a backup, then restart with make run."
+        return "No migration is pending."
 
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    upgrade, found = _upgrade(), packages()
+    upgrade = _upgrade()
     context = {
         "title": "About",
         "version": version(),
@@ -68,10 +68,10 @@ def show(request: StaffRequest) -> TemplateResponse:
         "upgrade": upgrade,
         "database": database(),
         "python": platform.python_version(),
-        "packages": found,
+        "packages": packages(),
         "programs": Heartbeat.objects.recent(timezone.now()).order_by("host", "name"),
         "documents": DOCUMENTS,
-        "report": "\n".join(f"{name}: {value}" for name, value in report(upgrade, found).items()),
+        "report": "\n".join(f"{name}: {value}" for name, value in report(upgrade, packages()).items()),
     }
     return TemplateResponse(request, "about/about.html", context)
 
@@ -94,15 +94,15 @@ def version() -> str:
 
 @cache
 def commit() -> str:
-    """The commit that the code is of; empty where it is no checkout, or there is no git."""
+    """The commit of the checkout; empty if this is no checkout or git is missing."""
     if not IS_CHECKOUT:  # the package may be installed below another project's repository
         return ""
     command = ["git", "-C", str(settings.BASE_DIR), "rev-parse", "--short", "HEAD"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=2, check=True)  # noqa: S603 - fixed words
+        process = subprocess.run(command, capture_output=True, text=True, timeout=2, check=True)  # noqa: S603 - fixed words
     except (OSError, subprocess.SubprocessError):
         return ""
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 def news() -> str:
@@ -114,9 +114,9 @@ def news() -> str:
 def packages() -> dict[str, str]:
     """The direct dependencies with their installed versions."""
     lines = (RESOURCES / "requirements.in").read_text(encoding="utf-8").splitlines()
-    names = [found[0] for line in lines if (found := NAME.match(line))]
-    here = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
-    return {name: here.get(name.lower().replace("_", "-"), "missing") for name in sorted(names, key=str.lower)}
+    names = [match[0] for match in map(NAME.match, lines) if match]
+    installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
+    return {name: installed.get(name.lower().replace("_", "-"), "missing") for name in sorted(names, key=str.lower)}
 
 
 def database() -> str:
@@ -124,8 +124,8 @@ def database() -> str:
     return f"{ENGINES.get(connection.vendor, connection.vendor)} {numbers}"
 
 
-def report(upgrade: Upgrade, found: dict[str, str]) -> dict[str, object]:
-    """What a bug report should say. No address, name, path or key is in it."""
+def report(upgrade: Upgrade, versions: dict[str, str]) -> dict[str, object]:
+    """The block for a bug report. It contains no address, name of a person or agent, path or key."""
     judge = judges.first()
     return {
         "gradingsite": " ".join(filter(None, [version(), commit() and f"commit {commit()}"])),
@@ -134,7 +134,7 @@ def report(upgrade: Upgrade, found: dict[str, str]) -> dict[str, object]:
         "pending": ", ".join(upgrade.lacking) or "none",
         "newer than the code": ", ".join(upgrade.unknown) or "none",
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "packages": ", ".join(f"{name} {number}" for name, number in found.items()),
+        "packages": ", ".join(f"{name} {number}" for name, number in versions.items()),
         "site's zone": settings.TIME_ZONE,
         "debug, https, simulated, demo": _flags(settings.DEBUG, settings.HTTPS, settings.SIMULATED, settings.DEMO),
         "web processes, worker threads": f"{settings.WEB_CONCURRENCY}, {settings.WORKER_CONCURRENCY}",

@@ -31,11 +31,10 @@ class ArmOutlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmReach:
-    """The effect of `rewards` live rewards of an alarm's sessions.
-
-    `arm`: the one that they move most, in `bandit`; `outlooks`: for it without them, now, and with them in full.
-    `moves`: every visible move of an arm. `climb`: a picture of the arm's share of the next 100 as they came in.
-    `decisions`: how many that bandit made since the first of them was settled (`since`); `for_it`: those for the arm.
+    """The effect of `rewards` live rewards of an alarm's sessions. `arm` is the one that they move most, in `bandit`;
+    `outlooks` describe it without them, now, and with them in full. `moves` are all visible moves of arms. `climb` is a
+    picture of the arm's share of the next 100 as the sessions came in. `decisions` counts the bandit's decisions since
+    the first of them was settled (`since`), `for_it` those for the arm.
     """
 
     rewards: int
@@ -121,7 +120,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
 
 
 def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> SafeString:
-    """The arm's share of the next 100 without these rewards, with some of the first, and with all."""
+    """The arm's share of the next 100 without these rewards, with part of them, and with all."""
     total = len(entries)
     points = [(0, arm.share_before)]
     for count in sorted({ceil(total * step / STEPS) for step in range(1, STEPS)} - {0, total}):

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -28,7 +29,7 @@ from grading.witness import Witness
 
 LISTED = 50
 # The effect of acknowledging an alarm about a rate.
-CLOSES = "The alarm closes, and opens again at the next such session while the week has three or more."
+CLOSES = "The alarm closes. It opens again with the next such session if the week then has three or more."
 # The names of the pages where people act on alarms.
 PAGES = {
     "admin:quota": "the quota",
@@ -87,19 +88,20 @@ def show(request: StaffRequest) -> TemplateResponse:
             for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title)
         ]
     else:
-        still_open = list(alarms.filter(resolved_at=None))
-        ways = _ways_out() if any(each.rule == monitoring.SILENT_FAILURE for each in still_open) else {}
-        for alarm in still_open:
-            alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
-        # One row a session, with its reward on it.
-        flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
-        sessions = Session.objects.with_people().in_bulk(list(flags))
-        for flag in flags.values():
-            flag.session = sessions[flag.session_id]
+        open_alarms = list(alarms.filter(resolved_at=None))
+        silence_alarms = [alarm for alarm in open_alarms if alarm.rule == monitoring.SILENT_FAILURE]
+        links_by_arm = _silence_links() if silence_alarms else {}
+        for alarm in silence_alarms:
+            alarm.silence_links = links_by_arm.get(alarm.about)  # type: ignore[attr-defined] # for the page
+        flags = monitoring.flagged_sessions().select_related(None)
+        flags = flags.prefetch_related(Prefetch("session", Session.objects.with_people()))
+        newest_flags: dict[int, Flag] = {}
+        for flag in flags[:LISTED]:
+            newest_flags.setdefault(flag.session_id, flag)
         context |= {
-            "alarms": [alarm for alarm in still_open if not is_advisory(alarm.rule)],
-            "advisories": [alarm for alarm in still_open if is_advisory(alarm.rule)],
-            "flags": list(reversed(flags.values())),
+            "alarms": [alarm for alarm in open_alarms if not is_advisory(alarm.rule)],
+            "advisories": [alarm for alarm in open_alarms if is_advisory(alarm.rule)],
+            "flags": list(newest_flags.values()),
         }
     return TemplateResponse(request, "alarms/alarms.html", context)
 
@@ -130,7 +132,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         "title": f"{monitoring.title_of(alarm.rule)}, alarm",
         "alarm": alarm,
         "rule": rule,
-        "ways": _ways_out().get(alarm.about) if is_silence else None,
+        "silence_links": _silence_links().get(alarm.about) if is_silence else None,
         "rows": rows,
         "reach": reached,
         "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
@@ -149,8 +151,8 @@ def _answers(
     *,
     since: Collection[int],
 ) -> Iterator[AlarmAnswer]:
-    """What this person can do about an alarm, the best first. `since`: the sessions that a judge or a person has graded
-    since they were flagged.
+    """What this person can do about an alarm, the best first. `since` holds the sessions that a judge or a person has
+    graded since they were flagged.
     """
     if alarm.resolved_at is not None:
         return
@@ -163,11 +165,9 @@ def _answers(
         if plan is not None and plan.session_ids:
             whole = len(plan.session_ids)
             yield AlarmAnswer(
-                label=f"Judge {whole} session{'s' * (whole != 1)} again"
-                if whole == count
-                else f"Judge {whole} of {them}",
+                label=f"Judge {_sessions(whole)} again" if whole == count else f"Judge {whole} of {them}",
                 price=plan.estimate.usd,
-                effect="Each new verdict takes the place of what holds, exactly as if it had come first.",
+                effect="Each new verdict replaces the current reward, exactly as if it had come first.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
             )
     # Sessions that a judge or a person has graded since need not be taken out of the bandits.
@@ -180,22 +180,22 @@ def _answers(
             back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
             label=f"Take {them} out of the bandits",
-            effect=f"{back}One preview, one reason, one undo.",
+            effect=f"{back}You preview all of them, give one reason, and can undo it in one step.",
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}&alarm={alarm.pk}",
         )
         yield AlarmAnswer(
             label=f"Grade {them} yourself",
-            effect="Your grade is final for each. One preview, one reason, one undo.",
+            effect="Your grade is final. You preview all of them, give one reason, and can undo it in one step.",
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.GRADE}",
         )
     if rule is not None and rule.page != "admin:alarms":
         yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect="", url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
-        banner = "" if is_advisory(alarm.rule) else "The banner goes. "
+        banner = "" if is_advisory(alarm.rule) else "The banner disappears. "
         then = CLOSES if _is_rate(rule) else "The alarm closes by itself once its cause is gone."
         yield AlarmAnswer(
             label="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
-            effect=f"{banner}Your name is on record. {then}",
+            effect=f"{banner}Your name is recorded. {then}",
             url=reverse("admin:alarm_acknowledge", args=[alarm.pk]),
             posts=True,
         )
@@ -205,20 +205,20 @@ def _is_rate(rule: monitoring.Rule | None) -> bool:
     return isinstance(rule, monitoring.FlagRule) and rule.is_rate
 
 
-def _ways_out() -> dict[str, dict[str, Any]]:
+def _silence_links() -> dict[str, dict[str, Any]]:
     """The links to act on the sessions of each silent arm, by the subject of its alarm."""
-    by_arm = {}
+    links_by_arm = {}
     for finding in silent_failure.find(timezone.now()):
         chosen = urlencode({"session": finding.sessions[-bulk.MOST :]}, doseq=True)
-        there = f"{reverse('admin:bulk')}?{chosen}&answer="
-        by_arm[finding.about] = {
-            "infrastructure": there + Answer.EXCLUDE,
-            "bad": there + Answer.GRADE,
+        bulk_url = f"{reverse('admin:bulk')}?{chosen}&answer="
+        links_by_arm[finding.about] = {
+            "infrastructure": bulk_url + Answer.EXCLUDE,
+            "bad": bulk_url + Answer.GRADE,
             "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=finding.about).first(),
             "total": len(finding.sessions),
             "shown": min(len(finding.sessions), bulk.MOST),
         }
-    return by_arm
+    return links_by_arm
 
 
 def _sessions(count: int) -> str:
@@ -230,7 +230,7 @@ def _sessions(count: int) -> str:
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):
-        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until the rule no longer holds."
+        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until its cause is gone."
         messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
     else:
         messages.info(request, f"Somebody else acknowledged it first: {monitoring.title_of(alarm.rule)}.")

@@ -42,7 +42,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
         decision = arms.decide_break(arm, day, is_confirmed=BREAKS[act], by=by, why=why)
-        counts = "no longer counts, whatever its rewards say" if decision.kept else "counts again"
+        counts = "no longer counts, regardless of its rewards" if decision.kept else "counts again"
         return f"What {arm} earned before {decision.day:%-d %B %Y} {counts}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
@@ -51,7 +51,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         return f"{added.alias} means {arm} from now on."
     if act == "unalias":
         arms.remove_alias(arm, post.get("alias", ""), by=by, why=why)
-        return f"{post.get('alias', '')} is unknown from now on; what came in under it stays with {arm}."
+        return f"{post.get('alias', '')} is unknown from now on; its earlier sessions stay with {arm}."
     if act == "merge":
         into = _merge_target(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
@@ -59,8 +59,8 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
         again = f"; {len(parted.to_settle)} that had changed since were settled again" if parted.to_settle else ""
-        return f"{arm} is an arm of its own again: {rewards(parted.rewards)} came back{again}."
-    raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
+        return f"{arm} is a separate arm again: {rewards(parted.rewards)} came back{again}."
+    raise ValueError(f"Nothing was changed: expected one of {', '.join(ACTS)}.")
 
 
 def _merge_target(arm: Arm, params: Mapping[str, str]) -> Arm:
@@ -102,7 +102,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         return {
             "do": "retire",
             "heading": f"Retire {arm}",
-            "effect": f"{chosen}It is not chosen any more. Its record stays, rewards of sessions that still come are "
+            "effect": f"{chosen}It is no longer chosen. Its record and the rewards of later sessions are "
             "kept, and it can be brought back.",
             "button": f"Retire {arm}",
         }
@@ -112,7 +112,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         "do": "part",
         "heading": f"Split {arm} from {arm.merged_into}",
         "effect": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
-        f"are settled again, and sessions that came as {arm.merged_into} stay there.",
+        f"are settled again, and sessions submitted as {arm.merged_into} stay there.",
         "button": f"Split {arm} from {arm.merged_into}",
     }
 

@@ -1,4 +1,4 @@
-"""The page on which a person says which model a name in transcripts means."""
+"""The page on which a person assigns a name in transcripts to a model."""
 
 from itertools import chain
 
@@ -29,7 +29,7 @@ class ModelNameForm(forms.Form):
 
 @staff_view("bandit.view_arm")
 def show(request: StaffRequest) -> HttpResponse:
-    """The names that mean no model yet; a POST says what one of them means."""
+    """The names in transcripts that are assigned to no model. A POST assigns one."""
     if request.method == "POST":
         require_operator(request)
         form = ModelNameForm(request.POST)

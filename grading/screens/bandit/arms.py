@@ -1,4 +1,4 @@
-"""The rows of the page's table of arms: each arm's posterior, the evidence behind it, and a comparison beside it."""
+"""The rows of the page's table of arms: each arm's posterior, its evidence, and a comparison with another outlook."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from grading.templatetags.gradingsite_tags import mean3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class AlternativeOutlook:
     """Another outlook that the arms are compared with, drawn as dashed lines of the CSS class `css`.
 
     `moves` is by arm. `heading` names the outlook in a table's head, `sentence` says what moves and why.
@@ -94,16 +94,16 @@ def arm_rows(
     arms: Mapping[str, Arm],
     records: Mapping[str, Record],
     pending: Mapping[str, int],
-    beside: Beside | None,
+    alternative: AlternativeOutlook | None,
 ) -> list[ArmRow]:
     """The rows of the arms that were not merged, the most chosen first and retired ones last."""
     posteriors = {name: arm for name, arm in snapshot.outlook.arms.items() if arms[name].merged_into_id is None}
-    if beside is None:
+    if alternative is None:
         ridges = charts.ridges(_betas(posteriors))
     else:
         # Only the arms whose displayed mean differs get a second curve.
-        others = {name: beside.outlook.arms[name] for name in posteriors if beside.moves[name].mean_moves}
-        ridges = charts.ridges(_betas(posteriors), _betas(others), beside.css)
+        others = {name: alternative.outlook.arms[name] for name in posteriors if alternative.moves[name].mean_moves}
+        ridges = charts.ridges(_betas(posteriors), _betas(others), alternative.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in posteriors.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in posteriors), default=1.0)
     broke, stability = breaks.describe_breaks(snapshot, arms), breaks.stability(snapshot)
@@ -125,7 +125,7 @@ def arm_rows(
             pending=pending.get(name, 0),
             record=records[name],
             ledger=f"{reverse('admin:bandit_ledgerentry_changelist')}?arm__id__exact={arms[name].pk}",
-            move=None if beside is None else beside.moves[name],
+            move=None if alternative is None else alternative.moves[name],
             is_tried=snapshot.is_tried(arms[name]),
             capped=capped.get(name, ()),
             broke=broke.get(name),

@@ -25,22 +25,25 @@ class ArmBreak:
 
 
 def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
-    """The break of each arm that has one, or whose last one a person took back, by the arm's name."""
+    """The break of each arm, by name: its current one, or else the latest one that a person took back."""
     changes = snapshot.outlook.posterior.changes
     if changes is None:
         return {}
     arm_breaks: dict[str, ArmBreak] = {}
     decisions: dict[tuple[str, date], BreakDecision] = {}
     for decision in snapshot.current.break_decisions:  # oldest first: an arm's latest decision remains
-        name, day = decision.arm.name, f"{decision.day:%-d %B %Y}"
+        name = decision.arm.name
         decisions[name, decision.day] = decision
         arm_breaks.pop(name, None)
         if not decision.kept:
             by = f"{decision.by}{_note(decision)}"
-            sentence = f"A break on {day} was taken back by {by}: rewards from before it count again."
+            sentence = (
+                f"A break on {decision.day:%-d %B %Y} was taken back by {by}: rewards from before it count again."
+            )
             arm_breaks[name] = ArmBreak(day=decision.day, sentence=sentence, counts=False, may_keep=True)
     for name, each in changes.breaks.items():
-        day, confirmation = f"{each.day:%-d %B %Y}", decisions.get((name, each.day))
+        day = f"{each.day:%-d %B %Y}"
+        confirmation = decisions.get((name, each.day))
         if each.is_confirmed and confirmation is not None:
             by = f"{confirmation.by} confirmed that break{_note(confirmation)}"
             sentence = f"What it earned before {day} no longer counts: {by}."
@@ -48,7 +51,7 @@ def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[s
             before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
             sentence = (
                 f"Since {day} it has changed: the mean of its {each.n_before} rewards before was {before}, that "
-                f"of the {each.n_after} since is {after}. What it earned before no longer counts."
+                f"of the {each.n_after} since is {after}. Rewards from before no longer count."
             )
         arm_breaks[name] = ArmBreak(day=each.day, sentence=sentence, counts=True, may_keep=not each.is_confirmed)
     return {name: each for name, each in arm_breaks.items() if name in arms}

@@ -1,4 +1,4 @@
-"""Mean rewards of the arms by context, as an aggregate hides where an arm does better and what it is compared with."""
+"""Mean rewards of the arms by context. The overall mean hides in which contexts an arm does better."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

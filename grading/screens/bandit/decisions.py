@@ -49,10 +49,9 @@ class ArmShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionLog:
-    """The latest decisions: all of them as `counted`, the first of them as `lines`.
-
-    `unused` says whose led to no session, `agreement` how many ran another arm than the chosen one; `is_much`: so many
-    that the page warns.
+    """The latest decisions: their number `counted`, and the newest of them as `lines`. `unused` describes decisions
+    that led to no session, `agreement` how many sessions ran another arm than the chosen one. `is_much`: so many that
+    the page warns.
     """
 
     lines: list[DecisionRow]
@@ -155,7 +154,7 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
 def agreement(finished: int, differed: Sequence[Selection]) -> str:
     """How many of the finished decisions ran another arm, and which, as text."""
     if not finished:
-        return "None of them has finished yet."
+        return "None of them has ended yet."
     if not differed:
         whole = "The one that came to an end ran" if finished == 1 else f"All of the last {finished} that ended ran"
         return f"{whole} as chosen."
@@ -173,4 +172,4 @@ def agreement(finished: int, differed: Sequence[Selection]) -> str:
     if len(differed) < MIN_SUBSTITUTED_SHARE * finished:
         return f"{sentence} Rewards go to what ran."
     least = f"{100 * MIN_SUBSTITUTED_SHARE:g} %"
-    return f"{sentence} From {least} on, choosing says little about what is done; rewards go to what ran."
+    return f"{sentence} From {least} on, the choices say little about what ran; rewards go to what ran."

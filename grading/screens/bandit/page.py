@@ -16,7 +16,7 @@ from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
 from grading.screens import charts
 from grading.screens.bandit import comparing, decisions, drawing, record, travel, what_if
-from grading.screens.bandit.arms import Beside, arm_rows
+from grading.screens.bandit.arms import AlternativeOutlook, arm_rows
 from grading.screens.bandit.drawing import TrialDraw
 from grading.screens.bandit.query import QueryRefused
 from grading.screens.bandit.samples import sample_arms
@@ -25,7 +25,7 @@ from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.moves import in_words
+from grading.screens.moves import describe_moves
 
 
 @staff_view("bandit.view_bandit")
@@ -101,40 +101,45 @@ class BanditPage:
             self.problems.append("What-if and draw work with current figures only: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
         arm_moves = moves(self.bandit.name, self.snapshot.outlook, present.outlook)
-        sentence = f"Since then: {in_words(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
-        beside = Beside(outlook=present.outlook, moves=by_arm(arm_moves), css="was", heading="now", sentence=sentence)
-        return self.common_context(beside, {})
+        sentence = (
+            f"Since then: {describe_moves(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
+        )
+        alternative = AlternativeOutlook(
+            outlook=present.outlook, moves=by_arm(arm_moves), css="was", heading="now", sentence=sentence
+        )
+        return self.common_context(alternative, {})
 
     def present_context(self, outages: Sequence[OutageChoice], *, may_operate: bool) -> dict[str, Any]:
         """The context for the present, compared with the what-if, if the query names one."""
         card = calibration.card(self.bandit, self.at.now, may_operate=may_operate, current=self.snapshot.current)
-        question, beside = self.requested_what_if(outages), None
-        if question is not None:
-            curves = dashed(question.moves, "what would be believed")
-            beside = Beside(
-                outlook=question.after,
-                moves=by_arm(question.moves),
+        requested = self.requested_what_if(outages)
+        alternative = None
+        if requested is not None:
+            curves = dashed(requested.moves, "what would be believed")
+            alternative = AlternativeOutlook(
+                outlook=requested.after,
+                moves=by_arm(requested.moves),
                 css="if",
-                heading=question.short,
-                sentence=f"{question.effect}, {question.what}. Nothing is saved.{curves}",
+                heading=requested.short,
+                sentence=f"{requested.effect}, {requested.what}. Nothing is saved.{curves}",
             )
         return {
-            **self.common_context(beside, record.pending(self.bandit, self.arms)),
+            **self.common_context(alternative, record.pending(self.bandit, self.arms)),
             "card": card,
-            "question": question,
+            "what_if": requested,
             "draw": self.trial_draw(),
-            "left_outs": what_if.choices(self.snapshot),
+            "excludable_sources": what_if.choices(self.snapshot),
             "outages": outages,
         }
 
-    def common_context(self, beside: Beside | None, pending: Mapping[str, int]) -> dict[str, Any]:
-        """What every page has: the arms, the log of decisions, and the comparison by context."""
+    def common_context(self, alternative: AlternativeOutlook | None, pending: Mapping[str, int]) -> dict[str, Any]:
+        """The context for past and present: the arms, the log of decisions, and the comparison by context."""
         records = record.records(self.snapshot, self.arms, self.at)
-        rows = arm_rows(self.snapshot, self.arms, records, pending, beside)
+        rows = arm_rows(self.snapshot, self.arms, records, pending, alternative)
         names = [row.arm.name for row in rows]
         return {
             "rows": rows,
-            "beside": beside,
+            "alternative": alternative,
             "log": decisions.log(self.bandit, self.at.until, self.titles),
             "comparison": comparing.comparison(self.snapshot.rewards, names, self.titles),
         }
@@ -161,5 +166,5 @@ def by_arm(arm_moves: Sequence[ArmMove]) -> dict[str, ArmMove]:
 
 
 def dashed(arm_moves: Sequence[ArmMove], what: str) -> str:
-    """A sentence on what the dashed curves are; empty if there are none."""
+    """A sentence on what the dashed curves show; "" if there are none."""
     return f" Dashed below: {what}." if any(move.mean_moves for move in arm_moves) else ""

@@ -61,7 +61,7 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
     ended_by_infrastructure = infrastructure_failures(snapshot.bandit, arms, at)
     days = days_read(snapshot.policy, at.day)
     heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=ungraded.keys())
-    # By arm: the ungraded sessions that wait for a person because nobody has graded any of the arm's.
+    # By arm: the ungraded sessions that wait for a person, because nobody has graded any session of the arm.
     waiting = {}
     if snapshot.bandit.name == BANDIT:
         unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
@@ -87,7 +87,7 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
 
 
 def infrastructure_failures(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
-    """How many sessions of each arm infrastructure ended: up to the page's date, of those that had arrived by then."""
+    """How many sessions of each arm infrastructure ended, up to the page's date, among those received by then."""
     columns = COLUMNS.get(bandit.name)
     if columns is None:
         return {}
@@ -107,11 +107,14 @@ def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
 
 
 def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
-    """Sum (name, …, count) rows by the current arm of these names; rows whose names are no arm are left out."""
+    """Sum the counts of rows like (harness, model, count) or (category, count) by their current arm.
+
+    An arm's name is all names of the row joined by "/", or else the first one. Rows without an arm are ignored.
+    """
     counts: Counter[str] = Counter()
     for *names, count in rows:
-        joined = "/".join(name for name in names if name)
-        arm = arms.get(joined) or arms.get(names[0] or "")
+        full_name = "/".join(name for name in names if name)
+        arm = arms.get(full_name) or arms.get(names[0] or "")
         if arm is not None:
             counts[arm.current.name] += count
     return dict(counts)

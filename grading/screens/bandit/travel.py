@@ -116,18 +116,25 @@ class BanditSnapshot:
     @property
     def read_as(self) -> str:
         """The heading of the column of means: how rewards are read."""
-        parts = ["less their cost"] * bool(self.policy.cost_weight) + ["residual"] * bool(self.policy.baseline)
-        parts += ["calibrated"] * self.is_calibrated
-        return f"Mean as read{': ' if parts else ''}{', '.join(parts)}"
+        parts = []
+        if self.policy.cost_weight:
+            parts.append("less their cost")
+        if self.policy.baseline:
+            parts.append("residual")
+        if self.is_calibrated:
+            parts.append("calibrated")
+        return f"Mean as read: {', '.join(parts)}" if parts else "Mean as read"
 
     @property
     def how(self) -> str:
         """How rewards are read, as two sentences."""
-        parts = [f"less {self.policy.cost_weight:g} for each dollar"] * bool(self.policy.cost_weight)
-        parts += [f"freed of the {self.bandit.baseline and self.bandit.baseline.name} mean"] * bool(
-            self.policy.baseline
-        )
-        parts += [f"by calibration version {self.calibration and self.calibration.version}"] * self.is_calibrated
+        parts = []
+        if self.policy.cost_weight:
+            parts.append(f"less {self.policy.cost_weight:g} for each dollar")
+        if self.policy.baseline:
+            parts.append(f"less the {self.bandit.baseline and self.bandit.baseline.name} mean")
+        if self.is_calibrated:
+            parts.append(f"by calibration version {self.calibration and self.calibration.version}")
         read = f"As read: {', '.join(parts)}." if parts else "Rewards are read as given."
         return f"{read} Raw: as the graders gave them."
 
@@ -158,18 +165,20 @@ def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
     day: dt.date | None = None
     known_by: dt.datetime | None = None
     today = timezone.localdate(now)
-    if text := params.get("at", "").strip():
+    text = params.get("at", "").strip()
+    if text:
         try:
             day = dt.date.fromisoformat(text)
         except ValueError:
-            expected = "expected one like 2026-03-31, or nothing for today"
+            expected = "expected a day like 2026-03-31, or nothing for today"
             raise QueryRefused(f"{quoted(text)} is not a date; {expected}.") from None
         _refuse_early(day, text)
-    if text := params.get("known", "").strip():
+    text = params.get("known", "").strip()
+    if text:
         try:
             known_by = dt.datetime.fromisoformat(text)
         except ValueError:
-            expected = "expected one like 2026-03-31T19:40, or nothing for now"
+            expected = "expected a moment like 2026-03-31T19:40, or nothing for now"
             raise QueryRefused(f"{quoted(text)} is not a time; {expected}.") from None
         _refuse_early(known_by, text)
         known_by = known_by if timezone.is_aware(known_by) else timezone.make_aware(known_by)
@@ -182,7 +191,7 @@ def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
 
 def _refuse_early(moment: dt.date, text: str) -> None:
     if moment.year < FIRST_YEAR:
-        raise QueryRefused(f"{quoted(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
+        raise QueryRefused(f"{quoted(text)} is before the first data; expected a day from {FIRST_YEAR} on.")
 
 
 def read(bandit: Bandit, at: Moments) -> BanditSnapshot:

@@ -24,7 +24,7 @@ from grading.reward.grade import checked_value
 from grading.screens.bandit.query import QueryRefused, quoted
 from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.charts import STACK
-from grading.screens.moves import in_words, why
+from grading.screens.moves import describe_moves, why
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
@@ -42,10 +42,9 @@ PARAMETERS = ("session", "value", "without", "outage")
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """What would be otherwise (`what`, or `short` for the head of a column), and its effect.
-
-    `after` is the outlook then, `moves` the difference by arm, with the arms that it is about touched, and `effect` the
-    same as text. `note` says how an estimate was made.
+    """A what-if (`what`, or `short` for the head of a column) and its effect. `after` is the outlook under it, `moves`
+    the difference by arm, with the arms that it is about marked as touched, and `effect` the same as text. `note` says
+    how an estimate was made.
     """
 
     what: str
@@ -120,7 +119,7 @@ def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, 
         what=f"if {source} grades counted for nothing",
         short=f"without {source}",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
     )
 
@@ -143,7 +142,7 @@ def _with_grade(snapshot: BanditSnapshot, text: str, grade: str, titles: Mapping
         what=f"if a person graded {session.short_id} {number(value)}",
         short=f"if {session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else 'graded'} = {number(value)}",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
         note=" ".join(why(move) for move in arm_moves if move.touched and move.counts_less),
     )
@@ -163,7 +162,7 @@ def find_session(text: str) -> Session:
         raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
     if len(matches) > 1:
         ids = ", ".join(each.external_id for each in matches)
-        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Give more of it.")
+        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Type more of it.")
     return matches[0]
 
 
@@ -176,7 +175,7 @@ def _without_outage(
 ) -> WhatIf:
     outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
-        raise QueryRefused(f"No outage {quoted(text)} is known in this time; choose one of the list.")
+        raise QueryRefused(f"No outage {quoted(text)} is known in this period; choose one from the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
@@ -201,7 +200,7 @@ def _without_outage(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",
         moves=arm_moves,
-        effect=in_words(arm_moves, titles=titles),
+        effect=describe_moves(arm_moves, titles=titles),
         after=after,
         note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
         "fallback grades are read as the mean of what the judge gave the same arm at other times."

@@ -1,4 +1,4 @@
-"""Correct many sessions at once: what is chosen, what it would do, and one button. Saved and undone as a whole."""
+"""Corrects many sessions at once: the selection, a preview and one button. Saved and undone as a whole."""
 
 import uuid
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from grading.screens.desk.verdict_form import VerdictForm
 from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
-SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
+SAY = "Choose a grade for all of them. This shows the effect on each arm; nothing is saved."
 
 
 class BulkForm(VerdictForm):
@@ -34,7 +34,7 @@ class BulkForm(VerdictForm):
 
     answer = forms.ChoiceField(
         choices=[(each.value, each.value) for each in bulk.VERDICTS],
-        error_messages={"required": "Say what all of them get: a grade, their own as it is, or no reward."},
+        error_messages={"required": "Choose what all of them get: a grade, their current reward, or no reward."},
     )
 
 
@@ -46,7 +46,7 @@ def show(request: StaffRequest) -> HttpResponse:
     if request.method == "POST":
         form = BulkForm(request.POST)
     else:
-        # What the page that led here proposes; nothing is saved by that.
+        # Initial values from the page that led here; this saves nothing.
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
     alarm = _alarm(params)
@@ -71,7 +71,7 @@ def show(request: StaffRequest) -> HttpResponse:
             if isinstance(error, BulkRefused):
                 problems = {session.pk: text for session, text in error.problems}
         else:
-            messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
+            messages.success(request, f"Corrected {_sessions(total)}. Each is final and shows your name and reason.")
             return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
     context |= {"effect": effect(chosen, form)}
@@ -81,7 +81,7 @@ def show(request: StaffRequest) -> HttpResponse:
     for each in chosen:
         key = each.session.pk
         rows.append({"chosen": each, "stale": stale.get(key), "problem": problems.get(key)})
-    # What changed, and what cannot be done, first.
+    # Changed rewards and impossible answers come first.
     rows.sort(key=lambda row: row["stale"] is None and row["problem"] is None)
     context |= {
         "title": "Correct many",
@@ -95,7 +95,7 @@ def show(request: StaffRequest) -> HttpResponse:
 
 
 def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
-    """What submitting would do to all of it together, and the words on the button."""
+    """The preview of the correction's total effect, and the label of the button."""
     count = _sessions(len(chosen))
     panel: dict[str, Any] = {"names": f"Correct {count}", "count": len(chosen)}
     if not form.is_bound or not chosen:
@@ -119,7 +119,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
 
 
 def _sentences(sums: bulk.BulkPreview) -> list[str]:
-    """The sum of it in words."""
+    """Describe the total effect, a sentence for each kind of change."""
     lines = []
     if sums.moves:
         by = signed2(fmean(sums.moves))
@@ -131,13 +131,11 @@ def _sentences(sums: bulk.BulkPreview) -> list[str]:
     if sums.first:
         lines.append(f"{_sessions(sums.first)} {_verb(sums.first, 'get')} a first grade.")
     if sums.lost:
-        lines.append(
-            f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward; what was learned from it goes too."
-        )
+        lines.append(f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward, and bandits forget it.")
     if sums.same:
         lines.append(f"{_sessions(sums.same)} {_verb(sums.same, 'keep')} the value, and it becomes final.")
     if sums.beside:
-        lines.append(f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an opinion beside the grade that holds.")
+        lines.append(f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an opinion beside the current grade.")
     if sums.flags:
         lines.append(f"{sums.flags} flag{'' if sums.flags == 1 else 's'} {'is' if sums.flags == 1 else 'are'} cleared.")
     return lines
@@ -153,7 +151,7 @@ def _verb(count: int, verb: str) -> str:
 
 @staff_view("grading.add_grade")
 def undo(request: StaffRequest, name: UUID) -> HttpResponse:
-    """Take back what holds of a bulk correction; the form is on its page of the history."""
+    """Undo what still counts of a bulk correction. The form is on its page of the history."""
     there = f"{reverse('admin:history')}?bulk={name}"
     if request.method == "POST":
         try:
@@ -166,7 +164,7 @@ def undo(request: StaffRequest, name: UUID) -> HttpResponse:
 
 
 def _revisions(params: QueryDict) -> dict[int, int]:
-    """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
+    """The selected sessions' ids, each with the settlement revision that the page showed; 0 if it showed none."""
     revisions = {}
     for text in params.getlist("session"):
         if key := primary_key(text):
@@ -175,12 +173,12 @@ def _revisions(params: QueryDict) -> dict[int, int]:
 
 
 def _alarm(params: QueryDict) -> Alarm | None:
-    """The alarm whose page led here; None where none did."""
+    """The alarm from whose page the user came, if any."""
     return Alarm.objects.filter(pk=primary_key(params.get("alarm", ""))).first()
 
 
 def _name(params: QueryDict) -> str:
-    """The name under which all of it is saved: the form's own, so that a second click saves nothing twice."""
+    """The id of the bulk correction. The form sends it, so that submitting twice saves only once."""
     try:
         return str(UUID(params.get("bulk", "")))
     except ValueError:

@@ -35,7 +35,7 @@ from grading.reward.calibrating import MAX_AUTOMATIC_MOVE, NORMAL_90, SOURCES, C
 from grading.reward.explain import number, weight
 from grading.reward.judged_pairs import Judgements
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.moves import in_words
+from grading.screens.moves import describe_moves
 from grading.vocabulary import Reason
 
 VERSIONS_SHOWN, ARMS_SHOWN, MOVES_SHOWN = 30, 40, 24
@@ -139,7 +139,7 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
         return f"Of a verdict, {counts} count."
     return (
         f"In an arm without verdicts, {counts} of a verdict count, and all of them together at most {MAX_PSEUDO:g} "
-        f"observations. Each verdict takes away a fifth of both; from {ENOUGH_VERDICTS} on they count nothing."
+        f"observations. Each verdict reduces both by a fifth; with {ENOUGH_VERDICTS} or more they do not count."
     )
 
 
@@ -227,7 +227,7 @@ def card(
         ],
         moves=changes[:MOVES_SHOWN],
         more=max(len(changes) - MOVES_SHOWN, 0),
-        effect=in_words(changes, shares=has_shares),
+        effect=describe_moves(changes, shares=has_shares),
         has_shares=has_shares,
     )
 
@@ -297,7 +297,7 @@ def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str
     proposed = calibrating.proposal(bandit.name, timezone.now())
     row = calibrating.put_in_force(proposed, fingerprint=data["fingerprint"], **fields)
     changes = moves(bandit.name, proposed.now, proposed.after)
-    return f"Version {row.version} is in force: {in_words(changes, shares=bandit.kind == BanditKind.CHOICE)}."
+    return f"Version {row.version} is in force: {describe_moves(changes, shares=bandit.kind == BanditKind.CHOICE)}."
 
 
 def describe_fallbacks(evidence: Iterable[SourceEvidence]) -> list[str]:

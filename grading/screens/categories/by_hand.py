@@ -43,7 +43,7 @@ def show(request: StaffRequest) -> HttpResponse:
                 messages.error(request, str(error))
             else:
                 count = f"{change.total} session{'' if change.total == 1 else 's'}"
-                messages.success(request, f"{count} set to {category}. No judge was asked, and it can be undone.")
+                messages.success(request, f"{count} set to {category}. No judge was called, and you can undo it.")
         back = BACK.get(params.get("back", ""))
         if back is not None and len(ids) == 1:
             return redirect(back, pk=ids[0])
@@ -78,7 +78,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
         except ChangeRefused as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, "Undone: what held before holds again, exactly.")
+            messages.success(request, "Undone: exactly what was there before is restored.")
         back, key = BACK.get(request.POST.get("back", "")), primary_key(request.POST.get("session", ""))
         if back is not None and key:
             return redirect(back, pk=key)
@@ -86,7 +86,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def of_session(session: Session) -> dict[str, Any]:
-    """A session's category, whose word it is and why, what else was said, and what it can be set to."""
+    """The context about a session's category: where it came from, overruled words, and the choices."""
     category_words = provenance.load_words(session)
     holding = provenance.effective_word(category_words)
     return {

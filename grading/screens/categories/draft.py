@@ -1,4 +1,4 @@
-"""A rule as it is typed: its conditions, its category, and why it cannot be as it stands."""
+"""A category rule while it is edited: its conditions, its category, and why it can't be saved."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ class Draft:
 
     @classmethod
     def from_rule(cls, rule: CategoryRule | None) -> Self:
-        """As a rule stands; blank for a new one."""
+        """The draft of an existing rule; blank for a new one."""
         stored = rule.conditions if rule is not None else []
         rows = [{**each, "values": ", ".join(each["values"])} for each in stored if isinstance(each, dict)]
         return cls(rule=rule, rows=_filled(rows), category=None if rule is None else rule.category.current)
 
     @classmethod
     def typed(cls, params: QueryDict, rule: CategoryRule | None) -> Self:
-        """As a form says; `problem` is what is missing."""
+        """The draft from a submitted form. `problem` says what is missing."""
         rows = []
         for number in range(conditions.MAX_CONDITIONS):
             names = ("field", "test", "values")
@@ -49,7 +49,7 @@ class Draft:
 
     @property
     def conditions(self) -> list[dict[str, Any]]:
-        """As a rule keeps them."""
+        """The conditions in the form that a rule stores."""
         typed = [row for row in self.rows if row["values"]]
         return [{**row, "values": [each.strip() for each in row["values"].split(",") if each.strip()]} for row in typed]
 
@@ -85,7 +85,7 @@ def uuid_of(text: str) -> str:
 
 
 def choices() -> dict[str, list[tuple[str, str]]]:
-    """What a condition can be about, and how it can be asked."""
+    """The fields and tests that a condition can use."""
     return {
         "fields": [(each.value, each.label) for each in Field],
         "tests": [(each.value, each.value) for each in Test],

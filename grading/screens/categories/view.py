@@ -130,7 +130,9 @@ def _rules() -> Any:
 
 
 def apply(request: StaffRequest) -> None:
-    """Set what the rules catch, if it is as many as were shown."""
+    """Apply the rules to the sessions that they catch, unless their number differs from the one that the page
+    showed.
+    """
     try:
         change = changes.apply_rules(
             request.user,
@@ -142,7 +144,7 @@ def apply(request: StaffRequest) -> None:
         messages.error(request, str(error))
         return
     remaining = len(change.todo)
-    rest = f" {remaining} are still to do; a worker does them within minutes." if remaining else ""
+    rest = f" {remaining} remain; a worker changes them within minutes." if remaining else ""
     done = f"{change.total} session{'' if change.total == 1 else 's'}"
     messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
 

@@ -147,7 +147,7 @@ class RewardDifference:
 
 
 def reach(differences: Iterable[RewardDifference]) -> float:
-    """The reach of an axis from −reach to +reach that holds them all; at most 1."""
+    """The smallest round reach, at most 1, so that an axis from −reach to +reach covers all intervals."""
     most = max((max(-each.low, each.high) for each in differences), default=0.0)
     return min(round_up(most, least=LEAST_REACH), 1.0)
 

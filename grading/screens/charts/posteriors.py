@@ -210,7 +210,9 @@ def _height_at(path: Sequence[Point], x: float) -> float:
 
 
 def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
-    """The means after each finished step: of one posterior (a line) and of another (dotted)."""
+    """The mean after each finished step: of this site (a line) and of a site that learns floors (dotted). `means` has
+    both for each step.
+    """
     width, height = STEPS
     values = [value for pair in means for value in pair]
     low, high = math.floor(min(values) * 20) / 20, math.ceil(max(values) * 20) / 20
@@ -219,7 +221,8 @@ def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
     ticks = [low + n * 0.05 for n in range(round((high - low) * 20) + 1)]
     marks = [level(thousandths(tick)[:3], y.at(tick), x.start, width, is_axis=tick == low) for tick in ticks]
     marks += [text(x.at(step), y.start + 15, str(step + 1), "middle") for step in range(steps)]
-    here, other = ([(x.at(step), y.at(pair[which])) for step, pair in enumerate(means)] for which in (0, 1))
+    here = [(x.at(step), y.at(mean)) for step, (mean, _) in enumerate(means)]
+    other = [(x.at(step), y.at(mean)) for step, (_, mean) in enumerate(means)]
     marks += [open_path("floors", other), open_path("here-line", here)]
     marks += [circle("floors-dot", point) for point in other]
     marks += [circle("here-dot", point) for point in here]

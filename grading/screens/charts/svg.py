@@ -106,6 +106,6 @@ def level(label: str, y: float, x1: float, x2: float, *, is_axis: bool = False) 
 
 
 def round_up(most: float, *, least: float = 2) -> float:
-    """The smallest round number that is at least `most` and `least`. Half of it is round, too."""
+    """The smallest round number that is at least `most` and `least`. Half of it is also round."""
     steps = (step * 10.0**power for power in range(-3, 13) for step in (2, 4, 6, 8, 10))
     return next(step for step in steps if step >= max(most, least) * (1 - 1e-9))

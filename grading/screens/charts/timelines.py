@@ -69,7 +69,7 @@ def by_day(
     bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = (), width: int = DAYS[0]
 ) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
-    height, left = DAYS[1], 34.0
+    height, margin = DAYS[1], 34.0
     bars_by_day: dict[dt.date, list[Bar]] = {day: [] for day in days}
     for bar in bars:
         if bar.day in bars_by_day:
@@ -77,12 +77,12 @@ def by_day(
     totals = [sum(bar.count for bar in bars_by_day[day]) for day in days]
     ceiling = round(round_up(max(totals, default=0)))
     y = Axis(0, ceiling, height - 24.0, 40.0 if outages else 12.0)
-    slot = (width - left) / max(len(days), 1)
+    slot = (width - margin) / max(len(days), 1)
     days_per_label = math.ceil(LABEL / slot)
-    marks = [level(str(n), y.at(n), left, width, is_axis=not n) for n in (0, ceiling // 2, ceiling)]
+    marks = [level(str(n), y.at(n), margin, width, is_axis=not n) for n in (0, ceiling // 2, ceiling)]
     columns = []
     for index, (day, total) in enumerate(zip(days, totals, strict=True)):
-        column = Column(day=day, x=left + (index + 0.25) * slot, width=slot / 2, top=y.at(total))
+        column = Column(day=day, x=margin + (index + 0.25) * slot, width=slot / 2, top=y.at(total))
         columns.append(column)
         marks += _stacked(bars_by_day[day], column, y)
         days_to_last = len(days) - 1 - index
@@ -125,8 +125,8 @@ class _Label:
 
 
 def _outages_above(outages: Iterable[OutageSpan], columns: Sequence[Column], right_end: float) -> list[str]:
-    """Marks above the columns: a rule as wide as the bar, the hours of the outage red on it. The last few outages have
-    labels, none of which covers a bar, a rule or another label.
+    """Marks above the columns: a line as wide as the bar, with the hours of the outage in red. The last few outages
+    have labels, placed so that they cover no bar, line or other label.
     """
     drawn = [(outage, own) for outage in outages if (own := _days(outage, columns))]
     marked = {column.day for _outage, own in drawn for column in own}
@@ -248,7 +248,11 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
     marks = [level(f"{n:g}", y.at(n), x.start, x.end, is_axis=not n) for n in (0, ceiling / 2, ceiling)]
     for moment, label in hours(start, end):
         at, half = place(moment, 0)[0], 4 * len(label)
-        anchor = "start" if at - x.start < half else "end" if x.end - at < half else "middle"
+        anchor = "middle"
+        if at - x.start < half:
+            anchor = "start"
+        elif x.end - at < half:
+            anchor = "end"
         marks.append(text(at, height - 5, label, anchor))
     was, will = [place(*point) for point in past], [place(*point) for point in future]
     marks += [area("queue", was, y.start), open_path("queue-line", was)]

@@ -26,7 +26,7 @@ from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 25
 DAYS = 30
-# A purpose beside those of attempts, since a test of the key judges no session.
+# A purpose of its own, since a test of the key judges no session.
 KEY_TEST = "key-test"
 PURPOSES = {**{each.value: each.words for each in Purpose}, KEY_TEST: "test of the key, or canary"}
 COLUMNS = (
@@ -183,6 +183,8 @@ def record(row: JudgeAttempt) -> dict[str, Any]:
 
 def record_of_test(row: JudgeKeyTest) -> dict[str, Any]:
     """The record of a test of the key; columns that only attempts have are empty."""
-    outcome = "" if row.finished_at is None else "answered" if row.answered else "failed"
+    outcome = ""
+    if row.finished_at is not None:
+        outcome = "answered" if row.answered else "failed"
     special = {"purpose": KEY_TEST, "outcome": outcome}
     return {name: special[name] if name in special else getattr(row, name, None) for name in COLUMNS}

@@ -1,7 +1,5 @@
-"""The first steps, on the dashboard until all are done. Whether one is done follows from the data alone, so that it
+"""The first steps, shown on the dashboard until all are done. Whether a step is done is computed from the data, so it
 makes no difference how or by whom it was done.
-
-A step is a function that says how things stand.
 """
 
 from collections.abc import Sequence
@@ -26,20 +24,20 @@ ENOUGH_GRADES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveLine:
-    """What a step waits for and since when; `came` is the session that it waited for, once it is there."""
+    """What a step waits for and since when; `session` is the session that it waited for, once it has arrived."""
 
-    words: str
+    text: str
     aside: str = ""
-    came: Session | None = None
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: `aside` is a short note beside its title, `url` and `button` lead to where it is done."""
+    """One step. `aside` is a short note beside its title; `url` and `button` link to the page where it is done."""
 
     title: str
     done: bool
-    words: str
+    text: str
     aside: str = ""
     url: str = ""
     button: str = ""
@@ -63,23 +61,23 @@ class Checklist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesTried:
-    """How many samples people graded; `next_url` leads to the next, and is empty where samples are not offered."""
+    """How many samples people graded. `next_url` links to the next; "" if no samples are offered."""
 
     count: int = 0
     next_url: str = ""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"tried on {self.count} sample{'' if self.count == 1 else 's'}" if self.count else ""
 
 
 def checklist(user: User) -> Checklist | None:
-    """The steps as they stand; None once all are done, and for those who can't do them."""
+    """The steps with their state; None once all are done, or if this user may not do them."""
     if not user.has_perm("grading.add_apitoken"):
         return None
     graded = graded_by_people(50)
     tried = SamplesTried() if graded else samples_tried()
-    found = Checklist(
+    result = Checklist(
         steps=(
             judges_key(),
             an_agent(),
@@ -88,7 +86,7 @@ def checklist(user: User) -> Checklist | None:
             the_bandit_moves(graded, tried),
         )
     )
-    return found if found.now else None
+    return result if result.now else None
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -101,7 +99,7 @@ def judges_key() -> Step:
         return Step(
             title="Set the judge’s key",
             done=False,
-            words=access.trouble
+            text=access.trouble
             or "Typed and tested here, and stored encrypted. Without a judge, only a person’s grade is final.",
             aside="about 1 minute",
             url=url,
@@ -110,36 +108,42 @@ def judges_key() -> Step:
     hint, quota = judge.api_key[-HINT_LENGTH:], first_quota()
     has_answered = quota is not None and quota.has_answered
     where = "comes from the environment" if access.from_environment else "is stored encrypted"
-    words, aside = f"The key ends in …{hint} and {where}.", ""
+    text, aside = f"The key ends in …{hint} and {where}.", ""
     test = JudgeKeyTest.objects.filter(hint=hint, canary=None).first()
     if test is not None and test.finished_at is not None:
         aside = f"tested {stamp(test.started_at)}"
     if not has_answered:
         failed = "" if test is None or not test.reason else f" {TEST_WORDS.get(Reason(test.reason), test.detail)}"
-        words = f"{words} The judge has not answered yet.{failed}"
+        text = f"{text} The judge has not answered yet.{failed}"
     elif test is not None and test.answered:
         price = "" if test.cost_usd is None else f" for {fine_usd(test.cost_usd)}"
-        words = f"{test.model} answered in {test.seconds or 0:.1f} s{price}. {words}"
+        text = f"{test.model} answered in {test.seconds or 0:.1f} s{price}. {text}"
     button = "Change" if has_answered else "Test the key"
-    return Step(title="Set the judge’s key", done=has_answered, words=words, aside=aside, url=url, button=button)
+    return Step(title="Set the judge’s key", done=has_answered, text=text, aside=aside, url=url, button=button)
 
 
 def an_agent() -> Step:
     first = Session.objects.yours().order_by("pk").first()
     url = reverse("admin:connect")
     if first is not None:
-        came = LiveLine(words=first.title or first.short_id, aside=stamp(first.received_at), came=first)
-        words = "The first session is here."
-        return Step(title="Connect an agent", done=True, words=words, live=came, url=url, button="Another")
+        arrived = LiveLine(text=first.title or first.short_id, aside=stamp(first.received_at), session=first)
+        return Step(
+            title="Connect an agent",
+            done=True,
+            text="The first session is here.",
+            live=arrived,
+            url=url,
+            button="Another",
+        )
     token = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).order_by("created_at").first()
     since = "" if token is None else f"since {stamp(token.created_at)}, when {token.agent} got a token; "
     return Step(
         title="Connect an agent",
         done=False,
-        words="Two lines on the machine where the agent runs. The hook never holds the agent up, and keeps what it "
+        text="Two lines on the machine where the agent runs. The hook never holds the agent up, and keeps what it "
         "could not send.",
         aside="about 1 minute",
-        live=LiveLine(words="Waiting for the first session\u00a0…", aside=f"{since}this line changes by itself"),
+        live=LiveLine(text="Waiting for the first session\u00a0…", aside=f"{since}this line changes by itself"),
         url=url,
         button="Connect an agent",
     )
@@ -150,7 +154,7 @@ def categories() -> Step:
     return Step(
         title="Decide how sessions get a category",
         done=done,
-        words="By rules on repository, path, branch or words. The category bandit learns only from sessions with one.",
+        text="By rules on repository, path, branch or words. The category bandit learns only from sessions with one.",
         aside="" if done else "after the first session",
         url=reverse("admin:categories"),
         button="Categories",
@@ -165,8 +169,8 @@ def three_grades(graded: int, tried: SamplesTried) -> Step:
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,
-        words="One key and a reason each. Your grade is final, whatever the judge says later.",
-        aside=f"{count} of {ENOUGH_GRADES}" if count else tried.words or "about 2 minutes",
+        text="One key and a reason each. Your grade is final, whatever the judge says later.",
+        aside=f"{count} of {ENOUGH_GRADES}" if count else tried.text or "about 2 minutes",
         url=url,
         button=button,
     )
@@ -178,15 +182,15 @@ def the_bandit_moves(graded: Sequence[int], tried: SamplesTried) -> Step:
     return Step(
         title="See the bandit move",
         done=done,
-        words="Each grade shows what it changes before you save it, and undo is exact.",
-        aside="" if done else tried.words or "right after",
+        text="Each grade shows what it changes before you save it, and undo is exact.",
+        aside="" if done else tried.text or "right after",
         url=reverse("admin:bandits"),
         button="Bandits",
     )
 
 
 def samples_tried() -> SamplesTried:
-    """While no session of the site's own has come: how many samples people graded, and where to try the next."""
+    """How many samples people graded, and where to try the next; nothing once the site has a session of its own."""
     first = Session.objects.samples().filter(external_id=samples.FIRST).first()
     if first is None or Session.objects.yours().exists():
         return SamplesTried()
@@ -198,6 +202,6 @@ def samples_tried() -> SamplesTried:
 
 
 def graded_by_people(most: int) -> list[int]:
-    """The keys of the site's own latest sessions whose reward a person decided, at most `most`."""
+    """The primary keys of the latest sessions whose reward a person decided, without samples; at most `most`."""
     decided = Session.objects.yours().filter(reward_source=Source.HUMAN).order_by("-ended_at", "-pk")
     return list(decided.values_list("pk", flat=True)[:most])

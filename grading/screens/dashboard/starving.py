@@ -22,7 +22,7 @@ BANDITS = ("category", "harness")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starving:
-    """An arm that gets too little evidence, in which way, and the rows that would change it."""
+    """An arm that gets too little evidence: why, and a link to sessions whose grades would change that."""
 
     arm: str
     why: str
@@ -31,13 +31,13 @@ class Starving:
 
 
 def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
-    """The arms that lack grades, the most grades first, then those hardly chosen. Three queries for each bandit."""
-    found = []
+    """The arms that lack grades, the most missing grades first, then those seldom chosen. Three queries per bandit."""
+    starving_arms = []
     for arm, share in sorted(figures.missing_by_arm.items(), key=lambda each: -each[1].part):
         if share.part == 0 or share.part < MISSING_SHARE * share.whole:
             continue
         them = "it" if share.part == 1 else f"these {count(share.part)}"
-        found.append(
+        starving_arms.append(
             Starving(
                 arm=arm,
                 why=f"{share.part} of {share.whole} grades in {CHART_DAYS} days are provisional or missing.",
@@ -66,5 +66,5 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
             lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
             posterior = outlook.arms[arm]
             certain = f"Mean {number(posterior.mean)}, between {number(posterior.low)} and {number(posterior.high)}."
-            found.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
-    return found
+            starving_arms.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
+    return starving_arms

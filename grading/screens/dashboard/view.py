@@ -39,7 +39,7 @@ SAMPLES = review.QueueFilters(samples="only")
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries, whatever came in, waits or failed."""
+    """The dashboard, in a constant number of queries."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), request.frame.site.alarms
@@ -63,7 +63,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
-    # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
+    # The first of the queue. The reward is hidden if a judge has answered, so that people can grade blind.
     user = request.user
     waiting = review.waiting(user).annotate(hidden=judged())
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
@@ -104,7 +104,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
         if waiting > view.waiting:
             drained.append(f"{waiting:,.0f} when judging goes on")
     if (at := view.forecast.at) is not None and view.waiting:
-        # The hour alone within a day: nobody mixes that up.
+        # Within a day the hour is enough.
         is_near = at - timezone.now() < dt.timedelta(days=1)
         drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
     return {

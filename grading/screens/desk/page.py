@@ -25,14 +25,14 @@ from grading.screens.http import StaffRequest
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
-# What people say most often of a grade that they change, at one tap.
+# The most common reasons for changing a grade, offered as buttons.
 QUICK_REASONS = ("wrong log", "work verified", "not landed", "off task")
 LONGEST_CLAIM = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Whether this page may answer. `until` is when the claim ends; `why_not` says in words why there is none."""
+    """Whether this page may answer. `until` is when its claim ends; `why_not` says why it has none."""
 
     claim: str = ""
     until: dt.datetime | None = None
@@ -48,7 +48,7 @@ def new_claim() -> str:
 
 
 def claim_of(request: StaffRequest) -> str:
-    """The name under which the page that sent this holds its session; empty where it holds none."""
+    """The claim id that the page sent; "" if it sent none."""
     sent = request.POST.get("claim", "")
     return sent if sent.isascii() and sent.isalnum() and len(sent) <= LONGEST_CLAIM else ""
 
@@ -61,7 +61,7 @@ def render(
     message: story.FlashMessage | None = None,
     status: int = 200,
 ) -> TemplateResponse:
-    """The desk with this session on it; with what was typed, where a form came back."""
+    """The desk with this session, and with the submitted values if the form was invalid."""
     user, filters = request.user, filters_of(request)
     grades = user.has_perm(MAY_GRADE)
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
@@ -106,8 +106,8 @@ def render(
 
 
 def empty(request: StaffRequest) -> TemplateResponse:
-    """The desk without a session: nothing waits for this person, or nothing that the filters let through. It says what
-    would appear here and what to do next.
+    """The desk if no session waits for this person, or none matches the filters. It says what appears here and what to
+    do next.
     """
     user, filters = request.user, filters_of(request)
     may_grade = user.has_perm(MAY_GRADE)

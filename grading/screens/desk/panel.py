@@ -27,7 +27,7 @@ GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer
 
 
 class AnswerForm(VerdictForm):
-    """What a person says: an answer, with a grade where it is one, why, and what was on the screen."""
+    """A person's answer: its kind, a grade if it is one, a reason, and what the page showed."""
 
     answer = forms.ChoiceField(choices=GIVEN, required=False)
     seen_revision = forms.IntegerField(required=False, min_value=0)
@@ -42,7 +42,7 @@ class AnswerForm(VerdictForm):
 
     @property
     def seconds(self) -> float | None:
-        """From opening the page to answering; None where the page did not say, or nonsense."""
+        """Seconds from opening the page to answering; None if the page sent no time or an invalid one."""
         opened = self.cleaned_data.get("opened")
         since = None if opened is None else timezone.now().timestamp() - opened
         return since if since is not None and 0 <= since <= LONGEST_SECONDS else None
@@ -53,8 +53,8 @@ class AnswerForm(VerdictForm):
 
 
 def meant(data: Mapping[str, Any]) -> str:
-    """The grade as text: a stop of the scale, unless another number was typed than the one the page came with; 85 is
-    .85.
+    """The grade as text: the typed number if it differs from the one that the page came with, else the stop of the
+    scale. 85 means .85.
     """
     text, stop = str(data.get("value", "")).strip(), str(data.get("stop", ""))
     if stop and text == str(data.get("typed", "")):
@@ -73,11 +73,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeEffect:
-    """The panel for a grade being given: `say` where it is none, `moves` None where it moves nothing or is hidden.
-    `mark`: the reward as it stands, over the scale; `bands`: their names under it.
-
-    `arms`: what it does to each that learns, and its curves; `of_samples`: the arms are those of the preview bandit.
-    `learners` is how many bandits learn from the session, so that the panel keeps room for them.
+    """The panel that previews a grade. `say` is the message if there is none; `moves` is None if the grade moves
+    nothing or is hidden. `mark` is the current reward over the scale, `bands` their names below it. `arms` are the
+    effects on each learning arm, with curves; with `of_samples` they are arms of the preview bandit. `learners` is how
+    many bandits learn from the session, so that the panel reserves room for them.
     """
 
     bands: SafeString
@@ -159,10 +158,8 @@ def is_preview(session: Session) -> bool:
 
 
 def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMove, SafeString]]:
-    """What a person's `value` in [0, 1] would do to each arm that learns from this session, and the curves of it.
-
-    Of a sample, what it would do to the preview bandit. While `blind` the curve before is left out, and the figures
-    before are kept back by the template.
+    """What a person's `value` in [0, 1] would do to each arm that learns from this session, with curves. For a sample:
+    to the preview bandit. While `blind`, the curve before is left out, and the template hides the figures before.
     """
     arm_moves = []
     outlooks = promises.outlooks([(session, value)])

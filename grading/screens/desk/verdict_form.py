@@ -1,4 +1,4 @@
-"""What every form of a person's verdict has: an answer, a grade where it is one, and why."""
+"""The base of forms for a person's verdict: an answer, a grade if the answer takes one, and a reason."""
 
 from collections.abc import Collection
 from typing import Any, ClassVar
@@ -38,6 +38,6 @@ class VerdictForm(forms.Form):
 
     @property
     def grade(self) -> float | None:
-        """The grade in [0, 1], where the answer takes one."""
+        """The grade in [0, 1], if the answer takes one."""
         value = self.cleaned_data.get("value")
         return None if value is None or self.cleaned_data.get("answer") not in self.takes_value else float(value)

@@ -13,13 +13,13 @@ from django.utils import timezone
 from grading.access.recording import record
 from grading.models.audit import AuditKind
 
-# What a spreadsheet would take for a formula.
+# A spreadsheet reads text that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 BLANK = ("\t", "\r", "\n")
 
 
 def as_csv(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
-    """UTF-8 with a header; what a row lacks is an empty cell."""
+    """A CSV file in UTF-8 with a header. Values that a row lacks are empty cells."""
     writer = csv.writer(_Echo())
     lines = (writer.writerow([cell(row.get(name)) for name in columns]) for row in rows)
     filename = f"{name}-{timezone.localdate():%F}.csv"
@@ -27,11 +27,11 @@ def as_csv(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]])
 
 
 def as_jsonl(name: str, rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
-    """One object a line; what is missing is null."""
-    told = (
+    """A file with one JSON object per line. Missing values are null."""
+    serializable = (
         {name: _utc(value) if isinstance(value, dt.datetime) else value for name, value in row.items()} for row in rows
     )
-    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in told)
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in serializable)
     return _download(f"{name}-{timezone.localdate():%F}.jsonl", "application/x-ndjson", lines)
 
 

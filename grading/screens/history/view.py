@@ -113,7 +113,7 @@ def changed(act: HistoryEntry) -> dict[str, Any] | None:
 
 
 def bulk(name: str) -> dict[str, Any] | None:
-    """How many answers a bulk correction has, and how many still count; None if there is none of that name."""
+    """How many answers a bulk correction has, and how many still count; None if there is no correction of that name."""
     answers = ReviewAnswer.objects.filter(bulk=name).exclude(answer=Answer.UNDO)
     total = answers.count()
     if not total:

@@ -1,4 +1,4 @@
-"""Imports from folders: each run, and what became of every file that it found."""
+"""Imports from folders: each run, and the fate of every file that it found."""
 
 from collections import defaultdict
 

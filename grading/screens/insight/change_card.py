@@ -49,7 +49,7 @@ class PartTile:
     title: str
     value: str
     interval: str
-    words: str
+    text: str
     sessions: int
     is_identified: bool
 
@@ -109,7 +109,7 @@ def title_of(part: ChangePart) -> str:
 
 
 def _pictures(change: PeriodChange) -> dict[str, Any]:
-    """The difference in steps; nothing where a mean is unknown."""
+    """The waterfall of the difference; nothing if a mean is unknown."""
     before, after, measure = change.before.value, change.after.value, change.measure
     if before is None or after is None or not change.parts:
         return {}
@@ -147,7 +147,7 @@ def _tile(part: ChangePart, measure: Measure) -> PartTile:
         title=title_of(part),
         value="?" if part.value is None else write_signed(measure, part.value),
         interval=_interval(measure, part.low, part.high),
-        words=part.why or write_part(part),
+        text=part.why or write_part(part),
         sessions=part.sessions,
         is_identified=part.is_identified,
     )
@@ -160,9 +160,8 @@ def _interval(measure: Measure, low: float | None, high: float | None) -> str:
 
 
 def _sum(change: PeriodChange) -> str:
-    """The parts as a sum: −.007 + .015 = +.008. Empty if one of them is unknown.
-
-    Where the rounded terms have another sum, it says so.
+    """The parts as a sum: −.007 + .015 = +.008. "" if one of them is unknown. Says so if the rounded terms have another
+    sum.
     """
     values = [part.value for part in change.parts if part.value is not None]
     if change.difference is None or len(values) < len(change.parts):

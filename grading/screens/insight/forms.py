@@ -41,7 +41,7 @@ class InsightForm(forms.Form):
     split = forms.ChoiceField(
         required=False,
         label="Split",
-        choices=[*((split.value, words) for split, words in SPLITS.items()), ("none", "not split")],
+        choices=[*((split.value, label) for split, label in SPLITS.items()), ("none", "not split")],
     )
     category = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="Any category"

@@ -65,16 +65,14 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
-    """The curve of the ten weeks up to this one, and the parts of the change on the week before."""
+    """The reward's curve over the ten weeks up to this one, and the parts of the change from the week before."""
     span = Span(first=monday - (WEEKS - 1) * WEEK, last=monday + WEEK - dt.timedelta(days=1))
     trend = trend_card.without_empty_beginning(load_trend("reward", span))
     markers = trend_card.mark_lines(since.marks_during(since.stored_reading(), span))
     dots = trend_card.make_dots(trend.whole, trend.measure, {})
     return {
-        **{
-            name: trend_card.draw(trend, dots, markers, size)
-            for name, size in (("trend", charts.LETTER_WIDE), ("small_trend", charts.PHONE))
-        },
+        "trend": trend_card.draw(trend, dots, markers, charts.LETTER_WIDE),
+        "small_trend": trend_card.draw(trend, dots, markers, charts.PHONE),
         "trend_marks": markers,
         "periods": urlencode(period_fields(change.before_span, change.after_span)),
         "change": change_card.context(change, {}, ()),

@@ -17,8 +17,8 @@ LEAST_SPREAD = 0.08
 EPSILON = 1e-9
 DEFINITIONS = {
     "reward": "The reward of the current settlement, from 0 to 1. Sessions without one are counted as missing.",
-    "final": "The share of sessions whose reward waits for nothing.",
-    "sessions": "Sessions that ended in this time.",
+    "final": "The share of sessions whose reward is final.",
+    "sessions": "Sessions that ended in this period.",
     "cost": "The mean cost of the sessions whose cost is known.",
     "tokens": "All tokens: read, cached and written. The mean of the sessions whose tokens are known.",
     "suites": "The share of sessions in which the last run of a suite failed, of those that ran tests.",

@@ -1,4 +1,4 @@
-"""The judge's key: typed and tested here, kept encrypted, never shown again."""
+"""The judge's key: typed and tested here, stored encrypted, never shown again."""
 
 from urllib.parse import urlsplit
 
@@ -26,20 +26,20 @@ from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
 from grading.vocabulary import Reason
 
-# What a test that failed says, by its reason, before the provider's own words.
+# The explanation of a failed test, by its reason. The provider's message follows it.
 TEST_WORDS = {
     Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
-    Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts come in once it has.",
-    Reason.RATE_LIMITED: "The key is right, but too much is asked with it just now. The judge goes on by itself.",
+    Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts resume when it is back.",
+    Reason.RATE_LIMITED: "The key is right, but too many calls use it just now. The judge continues by itself.",
     Reason.CONNECTION: "Nothing answers at this address.",
     Reason.TIMEOUT: "No answer came in time.",
-    Reason.OVERLOADED: "The service is in trouble, or this is not the address of a judge.",
+    Reason.OVERLOADED: "The service is overloaded, or this is not the address of a judge.",
     Reason.NEEDS_ATTENTION: "The answer was not what a judge’s service says. Are the address and JUDGE_MODEL right?",
 }
 
 
 class JudgeKeyForm(forms.Form):
-    """A key and the address that it goes to, both at once: no key is ever sent elsewhere than it was typed for."""
+    """A key and the address that it is sent to. They are set together, so that a key never goes elsewhere."""
 
     # Whether the key's test failed for a reason that may pass.
     may_save_anyway = False
@@ -72,10 +72,10 @@ class JudgeKeyForm(forms.Form):
 
 
 class EarlierSessionsForm(forms.Form):
-    """Which of the sessions from before the key are to be judged. `seen` is how many of these the page showed."""
+    """Which of the sessions from before the key to judge. `count` is how many of them the page showed."""
 
     choice = forms.ChoiceField(choices=[(choice, choice) for choice in earlier.CHOICES])
-    seen = forms.IntegerField(min_value=0, max_value=999_999_999)
+    count = forms.IntegerField(min_value=0, max_value=999_999_999)
 
 
 @staff_view("grading.change_quota")
@@ -90,9 +90,11 @@ def show(request: StaffRequest) -> HttpResponse:
         act = acts.get(request.POST.get("do", ""))
         if act is None:
             messages.error(request, "Nothing was changed: expected save, save_anyway, test, remove or judge.")
-        form = (act(request) if act else None) or form
-        if not form.is_bound:
             return redirect("admin:judge_key")
+        invalid_form = act(request)
+        if invalid_form is None:
+            return redirect("admin:judge_key")
+        form = invalid_form
     return TemplateResponse(request, "judge_key/judge_key.html", {"title": "The judge’s key", "form": form, **_state()})
 
 
@@ -123,12 +125,14 @@ def _state() -> dict[str, object]:
 
 
 def _save(request: StaffRequest) -> JudgeKeyForm | None:
-    """Test the key and keep it if the judge answered. One that is refused is never kept; one whose test failed for
-    another reason only if the person says so. The form, where it is to be filled in again.
+    """Test the key and store it if the judge answered. A key that the judge refuses is never stored; one whose test
+    failed for another reason only on "save_anyway". Returns the form if it must be filled in again.
     """
     form = JudgeKeyForm(request.POST)
     if settings.ANTHROPIC_API_KEY:
-        messages.error(request, "Nothing was saved: ANTHROPIC_API_KEY is set, and wins over a key typed here.")
+        messages.error(
+            request, "Nothing was saved: ANTHROPIC_API_KEY is set and takes precedence over a key typed here."
+        )
         return None
     if not form.is_valid():
         return form
@@ -136,7 +140,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     judge = judges.with_key(key, base_url)
     tested = key_tests.test(judge, request.user)
     if tested.refused or (tested.trouble is not None and request.POST.get("do") != "save_anyway"):
-        messages.error(request, f"Nothing was saved. {_said(tested)}")
+        messages.error(request, f"Nothing was saved. {_describe_test(tested)}")
         form.may_save_anyway = not tested.refused
         return form
     had = JudgeKey.objects.first()
@@ -145,9 +149,9 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     before = f"in place of …{had.hint}, " if had else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
     if tested.trouble is None:
-        messages.success(request, f"Saved. {_said(tested)} Workers use the key from now on, for new sessions.")
+        messages.success(request, f"Saved. {_describe_test(tested)} Workers use the key from now on, for new sessions.")
     else:
-        messages.error(request, f"Saved, but the test failed. {_said(tested)}")
+        messages.error(request, f"Saved, but the test failed. {_describe_test(tested)}")
     return None
 
 
@@ -160,15 +164,15 @@ def _test(request: StaffRequest) -> None:
     tested = key_tests.test(judge, request.user)
     key_tests.learn(judge, tested)
     level = messages.SUCCESS if tested.trouble is None else messages.ERROR
-    messages.add_message(request, level, _said(tested))
+    messages.add_message(request, level, _describe_test(tested))
 
 
 def _judge_earlier(request: StaffRequest) -> None:
-    """Have the chosen sessions judged, if there are no more of them than the page showed."""
+    """Queue the chosen sessions for judging, unless there are now more of them than the page showed."""
     form = EarlierSessionsForm(request.POST)
     if not form.is_valid():
         expected = f"expected one of {', '.join(earlier.CHOICES)}, and how many sessions you saw"
-        messages.error(request, f"Nothing was queued: {expected}. Load the page again, and choose there.")
+        messages.error(request, f"Nothing was queued: {expected}. Reload the page and choose again.")
         return
     choice = form.cleaned_data["choice"]
     why = {"recent": f"of the last {earlier.RECENT_DAYS} days", "older": f"older than {earlier.RECENT_DAYS} days"}
@@ -176,7 +180,7 @@ def _judge_earlier(request: StaffRequest) -> None:
         run = earlier.judge(
             choice,
             by=request.user,
-            at_most=form.cleaned_data["seen"],
+            at_most=form.cleaned_data["count"],
             why=", ".join(filter(None, ("came in before there was a judge", why.get(choice)))),
             now=timezone.now(),
         )
@@ -185,7 +189,7 @@ def _judge_earlier(request: StaffRequest) -> None:
         return
     counted = "1 session is" if run.total == 1 else f"{run.total:,} sessions are"
     messages.success(
-        request, f"{counted} queued as run {run.pk}, behind new sessions. Quota → Runs shows progress and calls it off."
+        request, f"{counted} queued as run {run.pk}, behind new sessions. Quota → Runs shows progress and cancels it."
     )
 
 
@@ -197,11 +201,13 @@ def _remove(request: StaffRequest) -> None:
     stored.delete()
     record(AuditKind.TOKEN, f"removed the judge’s key …{stored.hint}")
     monitoring.refresh()
-    messages.success(request, f"The stored key …{stored.hint} is gone. What waits for a verdict goes on waiting.")
+    messages.success(
+        request, f"The stored key …{stored.hint} is deleted. Sessions that wait for a verdict keep waiting."
+    )
 
 
-def _said(tested: KeyTest) -> str:
-    """What came of a test, in words, with its price."""
+def _describe_test(tested: KeyTest) -> str:
+    """The result of a test as a sentence, with its cost."""
     row = tested.row
     if tested.trouble is None:
         price = "at a price it didn’t state" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"

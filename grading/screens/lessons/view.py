@@ -105,22 +105,23 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     overview, outlook = lessons.load_overview(bandit, now), posterior_of(bandit.name, now)
     arms = {arm: overview.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
     used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _urgency(arm, arms[arm]))
-    far = charts.reach(difference for arm in used if (difference := _difference(arms[arm].effect)))
+    differences = [_difference(arms[arm].effect) for arm in used]
+    reach = charts.reach(difference for difference in differences if difference is not None)
     rows = [
         LessonRow(
             arm=arm,
             lesson=arms[arm],
             posterior=outlook.arms[arm.name],
-            picture=charts.difference(_difference(arms[arm].effect), far),
+            picture=charts.difference(_difference(arms[arm].effect), reach),
         )
         for arm in used
     ]
-    left_out = [(arm, why, arms[arm]) for arm in arms if (why := out_of_use(arm))]
+    left_out = [(arm, out_of_use(arm), arms[arm]) for arm in arms if out_of_use(arm)]
     context = {
         "title": f"{bandit} bandit",
         "offer": offer(version_of(bandit), overview.bar),
         "rows": rows,
-        "scale": charts.effects_scale(far),
+        "scale": charts.effects_scale(reach),
         "left_out": left_out,
         "examples": [] if arms else [(*row, charts.difference(row[-1], EXAMPLES_REACH)) for row in EXAMPLES],
         "examples_scale": charts.effects_scale(EXAMPLES_REACH),
@@ -143,8 +144,8 @@ def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
     lesson = overview.for_lesson(arm)
     beside = lesson.per_protocol if lesson.unheeded else None
     differences = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
-    far = charts.reach(each for each in differences if each)
-    drawn, heeded, came = (charts.difference(each, far) for each in differences)
+    reach = charts.reach(each for each in differences if each)
+    drawn, heeded, came = (charts.difference(each, reach) for each in differences)
     context = {
         "title": str(arm),
         "arm": arm,
@@ -157,7 +158,7 @@ def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
         "heeded": heeded,
         "came": came,
         "worth": RELEVANT_EFFECT,
-        "scale": charts.effects_scale(far),
+        "scale": charts.effects_scale(reach),
         "windows": windows_of(lesson),
         "sessions": sessions_of(arm, overview.baseline, now),
         "draws": draws_of(arm),
@@ -232,7 +233,7 @@ def sessions_of(arm: Arm, baseline: Baseline | None, now: dt.datetime) -> list[d
 
 
 def draws_of(arm: Arm) -> list[dict[str, Any]]:
-    """The latest draws of a lesson, each with the session that came of it. Two queries."""
+    """The latest draws of a lesson, each with the session that used it. Two queries."""
     rows = list(Assignment.objects.filter(_is(arm))[:LATEST])
     sessions = Session.objects.by_observation(row.observation for row in rows)
     return [{"row": row, "session": sessions.get(row.observation)} for row in rows]

@@ -30,12 +30,12 @@ from grading.screens.http import StaffRequest, staff_view
 from grading.screens.notices import view as notices
 
 LONGEST, MOST_ADDRESSES = 1000, 50
-# What is typed in these is sealed, and shown to nobody again.
+# Fields that are stored encrypted and never shown again.
 SECRETS = ("url", "secret")
 
 
 class ChannelForm(forms.Form):
-    """What both kinds have. `current` is where the channel leads now; None if it is new or can't be read."""
+    """The base of both kinds of channel. `current` is the channel's present target; None if it is new or unreadable."""
 
     name = forms.CharField(
         max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
@@ -57,7 +57,7 @@ class ChannelForm(forms.Form):
         raise NotImplementedError
 
     def lost(self) -> str:
-        """What is not kept because its address changed, in a sentence; empty where nothing is lost."""
+        """A sentence on what was removed because the address changed; "" if nothing was."""
         return ""
 
 
@@ -130,7 +130,7 @@ FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel
 @staff_view("grading.change_quota")
 @sensitive_post_parameters(*SECRETS)
 def add(request: StaffRequest) -> HttpResponse:
-    """A new channel; `kind` says which."""
+    """Add a channel of this kind."""
     kind_name = request.POST.get("kind") or request.GET.get("kind")
     kind = Channel(kind_name) if kind_name in set(Channel) else Channel.WEBHOOK
     row = NoticeChannel(kind=kind)
@@ -144,7 +144,7 @@ def add(request: StaffRequest) -> HttpResponse:
 @staff_view("grading.change_quota")
 @sensitive_post_parameters(*SECRETS)
 def show(request: StaffRequest, pk: int) -> HttpResponse:
-    """One channel. A POST says in `do` what to do: save, test, pause, resume or remove."""
+    """One channel. The `do` of a POST is save, test, pause, resume or remove."""
     row = get_object_or_404(NoticeChannel.objects.not_removed(), pk=pk)
     kind = Channel(row.kind)
     try:
@@ -167,7 +167,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
     elif do == "remove":
         row.remove()
         record(AuditKind.TOKEN, f"removed the {row}")
-        messages.success(request, f"The {row} is gone, and what was typed with it. What it has sent stays listed.")
+        messages.success(request, f"The {row} and its settings are deleted. Messages that it sent stay listed.")
     else:
         messages.error(request, "Nothing was changed: expected save, test, pause, resume or remove.")
     return redirect("admin:notices")

@@ -1,4 +1,4 @@
-"""Notices: who is told of alarms outside the site, what was sent, and a test of it."""
+"""Notices: who receives alarms outside the site, what was sent, and a test message."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ LISTED, LATEST = 100, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelLine:
-    """One channel as the page shows it: where it leads without its secrets, what keeps it quiet, what it sent last."""
+    """One channel on the page: its target without secrets, why it is quiet, what it sent last."""
 
     place: Destination
     where: str
@@ -70,9 +70,9 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
     except Unusable as error:
         where, quiet = "", str(error)
     if row is not None and row.state == ChannelState.PAUSED:
-        quiet = "Paused: what happens meanwhile is not sent later."
+        quiet = "Paused: alarms in the meantime are not sent later."
     elif row is not None and not quiet and channels.overridden(row):
-        quiet = f"{channels.VARIABLES[place.kind]} names the same, and wins: nobody is told twice."
+        quiet = f"{channels.VARIABLES[place.kind]} has the same target and takes precedence, so nothing is sent twice."
     elif not quiet and place.kind is Channel.EMAIL and not settings.MAIL_WORKS:
         quiet = "No mail server is configured: set EMAIL_HOST."
     return ChannelLine(place=place, where=where, quiet=quiet, last=last)
@@ -81,13 +81,13 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
 @staff_view("grading.change_quota")
 @require_POST
 def test(request: StaffRequest) -> HttpResponse:
-    """Send a message to each channel now, so that its outcome is seen at once."""
+    """Send a message to each channel now and show the outcome."""
     send_test(request, channels.destinations())
     return redirect("admin:notices")
 
 
 def send_test(request: HttpRequest, to: Iterable[Destination]) -> None:
-    """Send a message to each of these places and say on the page what came of it."""
+    """Send a message to each of these places and show the outcome of each."""
     for notice in outbox.test(request.user, to):
         subject = f"The test by {notice.by_words}"
         if deliver(notice):
@@ -97,4 +97,4 @@ def send_test(request: HttpRequest, to: Iterable[Destination]) -> None:
         if notice.state == NoticeState.FAILED:
             messages.error(request, f"{subject} was refused: {notice.last_error}.")
         else:
-            messages.error(request, f"{subject} didn’t get through, and will be tried again: {notice.last_error}.")
+            messages.error(request, f"{subject} could not be delivered and will be retried: {notice.last_error}.")

@@ -17,7 +17,7 @@ SOURCES = tuple(source.value for source in Source if source.value != WEIGHTLESS)
 
 
 class Measured:
-    """A field of a number: `unit` follows it, and `empty` is what no number means, where the field may be empty."""
+    """A number field. `unit` is shown after it; `empty` says what an empty field means, if it may be empty."""
 
     kind = "number"
 
@@ -35,7 +35,7 @@ class CountField(Measured, forms.IntegerField):
 
 
 class SwitchField(forms.TypedChoiceField):
-    """A number of the policy that is on or off, with a word for each; None where it was not sent."""
+    """An on/off number of the policy, with a word for each state; None if it was not submitted."""
 
     def __init__(self, *, on: str, off: str, label: str, help_text: str) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class BanditPolicyForm(forms.Form):
-    """The numbers of one bandit's policy. What they may be, `bandit.policies` says."""
+    """The numbers of one bandit's policy. `bandit.policies` validates them."""
 
     half_life_days = NumberField(label="Half-life", unit="days", help_text="Evidence this old counts half.")
     follows_change = SwitchField(
@@ -91,7 +91,7 @@ class BanditPolicyForm(forms.Form):
         on="estimated",
         off="ignored",
         label="Good and bad days",
-        help_text="The more an arm’s days differ from each other, the less each session of one day counts. "
+        help_text="The more an arm’s days differ, the less each session of a day counts. "
         "Needs breaks and drift to be followed.",
     )
     long_run_half_life_days = NumberField(
@@ -139,8 +139,8 @@ class BanditPolicyForm(forms.Form):
         on="pooled",
         off="not pooled",
         label="Harness and model",
-        help_text="An arm starts where other arms with its harness or its model stand, as far as harness and model "
-        "explain what arms earn; its own rewards come on top.",
+        help_text="A new arm starts at the level of other arms with its harness or model, as far as these explain "
+        "what arms earn. Its own rewards then count on top of that.",
     )
     exploration = NumberField(
         label="Exploration",
@@ -261,7 +261,7 @@ class BanditPolicyForm(forms.Form):
         return values | {"weights": weights, "caps": {name: cap for name, cap in caps.items() if cap is not None}}
 
     def refuse(self, error: ValidationError) -> None:
-        """Show what `bandit.policies` says of the numbers, each at its field where there is one."""
+        """Show the validation errors of `bandit.policies`, each at its field if it has one."""
         by_field = error.message_dict if hasattr(error, "error_dict") else {"": error.messages}
         for name, messages in by_field.items():
             self.add_error(name if name in self.fields else None, messages)
@@ -296,8 +296,8 @@ def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
 def _change(name: str, old: Any, new: Any) -> str:
     field = BanditPolicyForm.base_fields.get(name)
     if isinstance(field, SwitchField):
-        words = {"True": field.on, "False": field.off}
-        return f"{_in_sentence(field)} {words[old]} → {words[new]}"
+        labels = {"True": field.on, "False": field.off}
+        return f"{_in_sentence(field)} {labels[old]} → {labels[new]}"
     if isinstance(field, Measured):
         values = [field.empty if value is None else plain(value) for value in (old, new)]
         return f"{_in_sentence(field)} {' → '.join(values)} {field.unit}"

@@ -34,7 +34,7 @@ PRESETS = (
     Preset(
         name="steady",
         title="Steady",
-        summary="Changes course slowly. For work that earns about the same all year.",
+        summary="Changes course slowly. For work whose rewards stay about the same all year.",
         numbers={"half_life_days": 90.0},
     ),
     Preset(name="balanced", title="Balanced", summary="What a new site starts with."),

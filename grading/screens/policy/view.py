@@ -1,4 +1,4 @@
-"""A bandit's policy: its numbers explained, what a change would do before it is done, and every version there was."""
+"""A bandit's policy: its numbers explained, a preview of what a change would do, and the history of versions."""
 
 from typing import Any
 
@@ -20,19 +20,19 @@ from bandit.versions import StaleVersion, current_calibration
 from grading.reward.human_pairs import human_pairs
 from grading.screens.arms.view import bandit_or_404
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.moves import in_words
+from grading.screens.moves import describe_moves
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, form_values
 from grading.screens.policy.presets import PRESETS
 
 LISTED = 50
-# A version's numbers of these are read at each decision and nowhere else.
+# Numbers of a version whose names begin with these apply at each decision and nowhere else.
 AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
 @staff_view("grading.change_quota")
 def show(request: StaffRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `preset`
-    those of a preset. A POST puts them in force.
+    """The policy form. `preview` shows what its numbers would do, `to` what those of an earlier version would, `preset`
+    those of a preset. A POST puts the numbers in force.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
@@ -45,37 +45,39 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
         try:
             number = int(to) if to.isdecimal() and len(to) < 10 else 0  # noqa: PLR2004 - more digits than versions
             earlier = policies.find_policy_version(bandit, number)
-            seen = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
+            preview = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
         except ValueError as error:
             messages.error(request, str(error))
             return redirect("admin:policy", name=bandit.name)
         except ValidationError as error:
             messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
-        return _preview_page(request, seen, f"Back to version {earlier.version}.")
+        return _preview_page(request, preview, f"Back to version {earlier.version}.")
     preset = next((each for each in PRESETS if each.name == request.GET.get("preset")), None)
     if preset is not None:
         try:
-            seen = policies.preview(bandit.name, preset.changed_numbers(current), timezone.now())
+            preview = policies.preview(bandit.name, preset.changed_numbers(current), timezone.now())
         except ValidationError as error:
             messages.error(request, f"{preset.title} does not fit your other numbers. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
-        return _preview_page(request, seen, f"Preset {preset.title}.")
+        return _preview_page(request, preview, f"Preset {preset.title}.")
     form = BanditPolicyForm(request.GET or None, current=current)
     if "preview" in request.GET and form.is_valid():
         try:
-            seen = policies.preview(bandit.name, form.numbers(), timezone.now())
+            preview = policies.preview(bandit.name, form.numbers(), timezone.now())
         except ValidationError as error:
             form.refuse(error)
         else:
-            return _preview_page(request, seen, form.cleaned_data["note"])
+            return _preview_page(request, preview, form.cleaned_data["note"])
     return _form_page(request, form, current)
 
 
 def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     """Put the posted numbers in force as the version that the page was about."""
-    bandit, form = current.bandit, BanditPolicyForm(request.POST, current=current)
-    is_valid, version = form.is_valid(), form.cleaned_data.get("version")
+    bandit = current.bandit
+    form = BanditPolicyForm(request.POST, current=current)
+    is_valid = form.is_valid()
+    version = form.cleaned_data.get("version")
     if version is None:
         messages.error(
             request,
@@ -98,34 +100,35 @@ def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     except ValidationError as error:
         form.refuse(error)
         return _form_page(request, form, current)
-    said = "; ".join(changes(current, made)) or "the same numbers again"
-    messages.success(request, f"Version {made.version} is in force: {said}.")
+    summary = "; ".join(changes(current, made)) or "the same numbers again"
+    messages.success(request, f"Version {made.version} is in force: {summary}.")
     return redirect("admin:policy", name=bandit.name)
 
 
-def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
-    bandit, said = seen.version.bandit, changes(seen.current, seen.version)
-    found, bound = moves(bandit.name, seen.before, seen.after), supply_bound(bandit)
+def _preview_page(request: HttpRequest, preview: PolicyPreview, note: str) -> TemplateResponse:
+    bandit = preview.version.bandit
+    arm_moves = moves(bandit.name, preview.before, preview.after)
+    bound = supply_bound(bandit)
     chooses = bandit.kind == BanditKind.CHOICE
     decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
     context = {
-        "title": f"Preview of version {seen.version.version}",
+        "title": f"Preview of version {preview.version.version}",
         "bandit": bandit,
-        "seen": seen,
-        "changes": said,
-        "moves": found,
-        # To be chosen more often brings nothing to an arm that has no work.
+        "preview": preview,
+        "changes": changes(preview.current, preview.version),
+        "moves": arm_moves,
+        # An arm without work gains nothing from being chosen more often.
         "notes": {
             move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {SUPPLY_DECISIONS} decisions, so a "
             "greater chance brings it nothing"
-            for move in found
+            for move in arm_moves
             if move.arm in bound and move.share_moves > 0
         },
-        "effect": in_words(found, shares=chooses),
-        "at_decisions": any(getattr(seen.current, name) != getattr(seen.version, name) for name in decisive),
+        "effect": describe_moves(arm_moves, shares=chooses),
+        "at_decisions": any(getattr(preview.current, name) != getattr(preview.version, name) for name in decisive),
         "chooses": chooses,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
-        "numbers": {name: value for name, value in form_values(seen.version).items() if value is not None},
+        "numbers": {name: value for name, value in form_values(preview.version).items() if value is not None},
         "note": note,
     }
     return TemplateResponse(request, "policy/policy_preview.html", context)
@@ -138,8 +141,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVers
         for arm, cost in policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now))).items()
         if cost.n
     ]
-    # The dearest first.
-    costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
+    costs.sort(key=lambda arm_cost: (-(arm_cost[1].each or 0.0), arm_cost[0]))  # the most expensive first
     presets = [
         (preset, changes(current, policies.build_version(bandit, preset.changed_numbers(current))))
         for preset in PRESETS
@@ -163,15 +165,14 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVers
 
 
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
-    """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
+    """The cap for each source that people's grades of the random slice suggest, under the calibration in force."""
     calibration = current_calibration(bandit)
     pairs = human_pairs(bandit, None if calibration is None else calibration.fallback_calibration)
     return {source: advise_cap(pairs, source) for source in SOURCES}
 
 
 def history(bandit: Bandit) -> list[dict[str, Any]]:
-    """The latest versions, the one in force first, with what each changed; of the first ever, None."""
+    """The latest versions, newest first, each with what it changed; None for the first version."""
     rows = list(bandit.policies.order_by("-version")[: LISTED + 1])
-    before = [*rows[1:], None]
-    told = zip(rows[:LISTED], before, strict=False)
-    return [{"row": row, "changes": None if was is None else changes(was, row)} for row, was in told]
+    pairs = zip(rows[:LISTED], [*rows[1:], None], strict=False)
+    return [{"row": row, "changes": None if old is None else changes(old, row)} for row, old in pairs]

@@ -1,4 +1,4 @@
-"""Progress: what each person has reviewed, how far they are from each other and from the judge, what waits for them."""
+"""Progress: what each person has reviewed, how much they differ from each other and the judge, what is left to do."""
 
 from django.template.response import TemplateResponse
 
@@ -9,19 +9,19 @@ from grading.screens.http import StaffRequest, staff_view
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
-    told = progress.progress()
+    report = progress.progress()
     context = {
         "title": "Progress",
-        "total": told.total,
-        "rows": told.rows,
+        "total": report.total,
+        "rows": report.rows,
         "days": progress.DAYS,
-        "lean": lean(told.total.judge.bias),
+        "lean": lean(report.total.judge.bias),
     }
     return TemplateResponse(request, "progress/progress.html", context)
 
 
 def lean(bias: float | None) -> dict[str, object] | None:
-    """On which side of the judge people grade, and by how much; None where no shown digit differs."""
+    """Whether people grade higher or lower than the judge, and by how much; None if the two-digit bias is 0."""
     if bias is None or not round(bias, 2):
         return None
     return {"size": abs(bias), "side": "lower" if bias < 0 else "higher"}

@@ -1,4 +1,4 @@
-"""The state of each judge in words: what holds, since when, until when, and what it means for the sessions."""
+"""The state of each judge in words: since when, until when, and what it means for sessions."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ ROLES = {JudgeRole.FIRST: "First judge", JudgeRole.FALLBACK: "Fallback", JudgeRo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCard:
-    """One judge's state. `quote` is what its provider, or the person who paused it, said."""
+    """One judge's state. `quote` is the message of its provider, or of the person who paused it."""
 
     standing: JudgeStanding | None
     role: str
@@ -87,29 +87,31 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case QuotaState.OPEN, _:
             return "Verdicts come in as sessions do."
         case QuotaState.PACING, _:
-            return "The provider asked to wait a moment. All workers wait together, and no job loses an attempt."
+            return "The provider asked the site to wait. All workers wait, and no job loses an attempt."
         case QuotaState.EXHAUSTED, Reason.BUDGET_SPENT:
             amount = "" if policy.daily_budget_usd is None else f" of {usd(policy.daily_budget_usd)}"
             return (
                 f"Today's budget{amount} is spent. Nothing more is sent before midnight, unless the budget is raised."
             )
         case QuotaState.EXHAUSTED, _:
-            return "One call then asks whether the quota is back, and the rest follow; until then nothing is sent."
+            return "Then one call tests whether the quota is back, and the rest follow; until then nothing is sent."
         case QuotaState.PAUSED, _:
             row = quota.transitions.select_related("by").last()
             who = "Somebody" if row is None or row.by is None else row.by.get_username()
             return f"{who} paused the judge. Nothing is sent until somebody resumes it."
         case _:
             return (
-                "The key or the model was refused. One call asks again at gaps that grow to 15 minutes, and the rest "
-                "follow once it was mended at the provider; else put the key right in Settings, or JUDGE_MODEL in the "
-                "environment."
+                "The key or the model was refused. Correct the key in Settings, JUDGE_MODEL in the environment, or the "
+                "account at the provider. One call retries at intervals of up to 15 minutes; the rest follow once it "
+                "succeeds."
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingEffect:
-    """What waiting for the judge means now: sessions by what holds for them, and what the floor has taught."""
+    """The effect of waiting for the judge: sessions with a provisional grade, with none, and how often the floor was
+    learned.
+    """
 
     provisional: int
     ungraded: int

@@ -163,10 +163,12 @@ def outcomes(
         elif kind.name == "batched":
             note = "at half price, within a day"
         elif kind.name == "running":
-            note = "written down before they were sent"
+            note = "recorded before they were sent"
         else:
             note = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
-        css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
+        css = "f-alarm" if kind.is_trouble else "f-floor"
+        if kind.name == "graded":
+            css = "f-judge"
         rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.label), "words": note})
     bar = charts.share_bar("", waiting.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": waiting.jobs, "bar": bar, "words": waits if waiting.jobs else ""}]

@@ -1,4 +1,4 @@
-"""The judge in a few words: the pill in the top bar, and the line on every page while grades wait for it."""
+"""The state of the judge: the pill in the top bar, and the banner on every page while grades wait for the judge."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -16,26 +16,26 @@ from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
-# Of a judge that nothing is known against, and nothing for it either.
+# The title while no call has succeeded or failed yet.
 UNHEARD = "Nothing has answered yet with this key, model and address. Test the key in Settings."
 SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and journal, and stay provisional."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeState:
-    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in. `calls`: whether the site
-    asks the judge as sessions come in.
+    """The pill in the top bar. `trouble`: needs attention. `open`: verdicts come in. `calls`: the site calls the judge
+    for new sessions.
     """
 
-    words: str
+    text: str
     title: str = ""
     trouble: bool = False
     open: bool = False
     calls: bool = False
 
     @property
-    def look(self) -> str:
-        """Which mark stands before the words."""
+    def mark(self) -> str:
+        """The mark before the text: "trouble", "open" or none."""
         if self.trouble:
             return "trouble"
         return "open" if self.open else ""
@@ -53,7 +53,7 @@ class Banner:
 
     @property
     def effect(self) -> str:
-        """How many sessions have no final grade because of it; whether they have a provisional one differs."""
+        """How many sessions have no final grade because of it. Some of them have a provisional one."""
         if self.sessions == 0:
             return "No session lacks a final grade because of it so far."
         noun, verb = ("session", "has") if self.sessions == 1 else ("sessions", "have")
@@ -62,43 +62,43 @@ class Banner:
 
 
 def first_quota() -> Quota | None:
-    """The first judge's row; None where none is configured. Other judges decide no grade."""
+    """The first judge's row; None if none is configured. Other judges decide no grade."""
     standing = standings().get(JudgeRole.FIRST)
     return None if standing is None else standing.quota
 
 
 def judge_state(quota: Quota | None) -> JudgeState:
-    """The judge in a few words, from the first judge's quota row; None where there is no judge."""
+    """The state of the judge for the pill. `quota` is the first judge's row, None without a judge."""
     if quota is None:
-        return JudgeState(words="No judge", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(text="No judge", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.is_untested:
-        return JudgeState(words=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
+        return JudgeState(text=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
         return JudgeState(
-            words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
+            text=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
-        return JudgeState(words=f"Judge {quota.state_label}{simulated}", title=why, open=quota.has_answered, calls=True)
+        return JudgeState(text=f"Judge {quota.state_label}{simulated}", title=why, open=quota.has_answered, calls=True)
     label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.state_label}"
     ends = until(quota.until) if quota.state == QuotaState.EXHAUSTED else ""
-    return JudgeState(words=f"{label}{ends}{simulated}", title=why, trouble=True)
+    return JudgeState(text=f"{label}{ends}{simulated}", title=why, trouble=True)
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
-    """The state, unless the site itself does not ask, or the judge's calls fail: that the quota is open says nothing
-    of either. `stopped`: what of the site does not work.
+    """The state, corrected if the site itself has stopped or calls to the judge fail, which the quota doesn't show.
+    `stopped` says which part of the site has stopped, "" if none has.
     """
     if stopped:
-        return JudgeState(words=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
+        return JudgeState(text=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
     if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(words="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(text="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
-    """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
+    """Why the first judge does not answer, as the beginning of a sentence; "" while it answers."""
     if quota is None:
         return "There is no judge"
     at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
@@ -118,7 +118,7 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
 
 
 def banner(quota: Quota | None) -> Banner | None:
-    """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
+    """The banner for every page; None while verdicts come in, or if no session lacks one because there is no judge."""
     if quota is None:
         sessions = never_judged()
         todo = JudgeKey.objects.access().trouble.rstrip(".") or "Add a key in Settings"
@@ -141,16 +141,16 @@ def banner(quota: Quota | None) -> Banner | None:
 
 
 def never_judged() -> int:
-    """Without a judge no job waits to be counted, so that sessions are: those of the last RECENT_DAYS."""
+    """How many sessions of the last RECENT_DAYS have no verdict. Without a judge there are no jobs to count."""
     since = timezone.now() - dt.timedelta(days=RECENT_DAYS)
     lacking = Session.objects.yours().filter(ended_at__gt=since, reward_final=False)
     return lacking.filter(reward_reason=Reason.NOT_CONFIGURED).count()
 
 
 def until(moment: dt.datetime | None) -> str:
-    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows.
+    """The end as " until 00:00 UTC", with the date if that is more than a day away; "" if the time is unknown.
 
-    Once that time has come, the next job asks.
+    Once that time has passed, the next job tries the judge.
     """
     if moment is None:
         return ""

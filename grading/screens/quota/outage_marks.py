@@ -14,7 +14,7 @@ from grading.models.sessions import yours
 from grading.screens import charts
 from grading.templatetags.gradingsite_tags import duration, moment
 
-# Shorter ones are seen on the quota page.
+# Shorter outages are shown only on the quota page.
 LEAST = dt.timedelta(minutes=10)
 
 
@@ -25,7 +25,7 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
     past = [period for period in outages.periods(first.quota, since) if period.is_outage]
     periods = [period for period in past if (period.until or now) - period.since >= LEAST or period.until is None]
-    # Since when the oldest job that is open has been waiting.
+    # Since when the oldest open job has been waiting.
     waiting = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
     waits = waiting.aggregate(since=Min("created_at"))["since"]
     marks = []

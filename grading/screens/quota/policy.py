@@ -1,4 +1,4 @@
-"""What operators do about the judge: pause, resume, probe, change how the quota is spent. All of it is on record."""
+"""Operators' actions on the judge: pause, resume, probe, change how the quota is spent. All are recorded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,13 +40,13 @@ NAMES = {
 class PauseForm(forms.Form):
     note = forms.CharField(
         max_length=300,
-        error_messages={"required": "Say why, so that whoever finds the judge paused knows whether to resume it."},
+        error_messages={"required": "Give a reason, so that others know whether to resume the judge."},
     )
 
 
 @staff_view("grading.change_quota")
 def pause(request: StaffRequest) -> HttpResponse:
-    """A page that says what pausing does, and its button."""
+    """The confirmation page for pausing the judge."""
     if not quota.is_configured():
         messages.error(request, "There is no judge to pause.")
         return redirect("admin:quota")
@@ -69,9 +69,11 @@ def resume(request: StaffRequest) -> HttpResponse:
     quota.resume(by=request.user)
     now = first_quota()
     if now is not None and now.is_out:
-        messages.info(request, "The pause is over, but what kept the judge from being asked before it isn’t.")
+        messages.info(
+            request, "The pause is over, but the judge is still unavailable for the reason it was before the pause."
+        )
     else:
-        messages.success(request, "The judge is asked again, the most urgent session first.")
+        messages.success(request, "The site calls the judge again, the most urgent session first.")
     return redirect("admin:quota")
 
 
@@ -84,32 +86,32 @@ def probe(request: StaffRequest) -> HttpResponse:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
     quota.probe_now(by=request.user)
-    messages.success(request, "One call goes out within seconds; if it is answered, the rest follow.")
+    messages.success(request, "One call is sent within seconds; if it succeeds, the rest follow.")
     return redirect("admin:quota")
 
 
 @staff_view("grading.change_quota")
 @require_POST
 def try_now(request: StaffRequest) -> HttpResponse:
-    """What stands still for no reason of its own is tried at once."""
+    """Retry all stuck sessions now."""
     count = sweeper.try_now(by=request.user)
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
-        messages.success(request, f"{sessions} tried now; what fails again waits again.")
+        messages.success(request, f"{sessions} being retried; those that fail again will wait again.")
     else:
         messages.info(request, "Nothing is stuck any more.")
     return redirect("admin:quota")
 
 
 def may_probe(judge_quota: Quota, jobs: int) -> str:
-    """Why a probe makes no sense now; empty where it does."""
+    """Why a probe is pointless now; "" if it isn't."""
     if judge_quota.state in {QuotaState.OPEN, QuotaState.PACING}:
-        return "The judge is being asked anyway."
+        return "The site is calling the judge anyway."
     if judge_quota.state == QuotaState.PAUSED:
         return "The judge is paused: resume it instead."
     if judge_quota.reason == Reason.BUDGET_SPENT:
         return "The budget is spent: raise it instead."
-    return "" if jobs else "No job is waiting, so there is nothing to ask."
+    return "" if jobs else "No job is waiting, so there is nothing to send."
 
 
 # --- the policy ------------------------------------------------------------------------------------------------------
@@ -122,7 +124,7 @@ def _share(label: str, help_text: str) -> forms.FloatField:
 
 
 class JudgePolicyForm(forms.Form):
-    """The six numbers of a policy, with bounds. `confirmed` is asked for where more money may be spent."""
+    """The six numbers of a policy, with bounds. `confirmed` is required if the change allows more spending."""
 
     daily_budget_usd = forms.FloatField(
         required=False,
@@ -171,10 +173,10 @@ def numbers(policy: JudgePolicy) -> dict[str, Any]:
 
 
 def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """In what way a policy allows more spending than the one before; empty where it doesn't."""
+    """How a policy allows more spending than the one before; "" if it doesn't."""
     was, will = before["daily_budget_usd"], after["daily_budget_usd"]
     if will is None and was is not None:
-        return f"This lifts the budget of {usd(was)} a day: nothing but the provider's limits holds spending then."
+        return f"This lifts the budget of {usd(was)} a day: then only the provider's limits restrict spending."
     if was is not None and will > was:
         return f"This lets the judge spend up to {usd(will)} a day, where it was {usd(was)}."
     more = [name for name in ("repeat_share", "second_share") if after[name] > before[name]]
@@ -193,7 +195,7 @@ def policy(request: StaffRequest) -> HttpResponse:
         chosen = {name: form.cleaned_data[name] for name in NAMES}
         changed = changes(numbers(current), chosen)
         if not changed:
-            messages.info(request, "Nothing was changed: this is the policy that holds.")
+            messages.info(request, "Nothing was changed: this is the current policy.")
             return redirect("admin:quota_policy")
         budget.set_policy(by=request.user, **chosen)
         messages.success(request, f"The policy applies from now on: {'; '.join(changed)}.")
@@ -203,7 +205,7 @@ def policy(request: StaffRequest) -> HttpResponse:
 
 
 def history() -> list[dict[str, Any]]:
-    """Every policy, the one that holds first, with what each changed."""
+    """Every policy, the current one first, with what each changed."""
     rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
     before = [numbers(row) for row in rows[1:]] + ([numbers(JudgePolicy())] if len(rows) <= LISTED else [])
     return [

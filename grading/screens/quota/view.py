@@ -28,7 +28,7 @@ from grading.templatetags.gradingsite_tags import clock
 
 @staff_view("grading.view_quota")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries, whatever was asked, waits or failed."""
+    """The quota page, in a constant number of queries."""
     now, policy, waiting = timezone.now(), JudgePolicy.objects.current(), attempts.waiting_jobs()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
@@ -46,7 +46,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "sample": _sample() if request.frame.samples.alone else None,
     }
     if first is not None:
-        # What only a configured judge has: headroom, a forecast, outages, and a probe to send.
+        # Only for a configured judge: headroom, a forecast, outages and the probe.
         room, money = headroom(first), figures.spent(now, policy)
         view = outlook(first, room, policy, left_usd=money.remaining)
         since = now - dt.timedelta(days=figures.DAYS)
@@ -75,7 +75,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def _sample() -> Plan | None:
-    """What judging the samples would take: nobody asks for it by himself."""
+    """The plan for judging the samples, which are never judged automatically."""
     return plans.plan(Session.objects.samples(), Rubric.objects.in_force())
 
 

@@ -29,7 +29,7 @@ BLANK_ROWS: dict[str, dict[str, str]] = {"dimensions": dict.fromkeys(DIMENSION, 
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """What stands in the form, as typed. `examples` are the grades chosen, by primary key."""
+    """The form as typed. `examples` are the grades chosen, by primary key."""
 
     title: str
     text: str
@@ -53,7 +53,7 @@ class Draft:
 
     @classmethod
     def posted(cls, post: QueryDict) -> Self:
-        """What came in, blank rows too."""
+        """The submitted rows, blank ones too."""
         return cls(
             title=_plain(post.get("title", "")).strip(),
             text=_plain(post.get("text", "")).strip(),
@@ -76,7 +76,7 @@ class Draft:
 
     def rubric(self, parent: Rubric) -> Rubric:
         """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
-        # The examples in their order. Those of the parent stay word for word what they were.
+        # The examples in their order. Those of the parent are copied unchanged.
         chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
         stored = {example["grade"]: example for example in parent.examples}
         grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in stored])
@@ -104,7 +104,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         try:
             unsaved = None if problems else draft.rubric(parent)
         except OSError as error:
-            problems = {"examples": f"The evidence of an example could not be read ({error}); take it out."}
+            problems = {"examples": f"The evidence of an example could not be read ({error}); remove it."}
         if unsaved is not None and request.POST.get("do") in {"save", "try"}:
             return _saved(request, unsaved)
     try:
@@ -171,7 +171,7 @@ def _saved(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
     if is_new:
         messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
     else:
-        messages.info(request, f"Nothing new was saved: exactly this rubric is there already, as {saved}.")
+        messages.info(request, f"Nothing new was saved: this rubric already exists as {saved}.")
     if request.POST.get("do") == "try":
         session = urlencode({"session": request.POST.get("session", "")})
         return redirect(f"{reverse('admin:rubric_try', args=[saved.pk])}?{session}")

@@ -17,7 +17,7 @@ SEVERAL, RECENT = 2, 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPreview:
-    """`prompt` is byte for byte what would be sent; None where the evidence cannot be read, and `problem` says why."""
+    """A prompt exactly as it would be sent; None if the evidence can't be read, and `problem` says why."""
 
     session: Session
     prompt: Prompt | None

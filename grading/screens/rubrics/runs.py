@@ -1,4 +1,4 @@
-"""Judging again: the plan with its price, the run with its progress, and calling off what is left of it."""
+"""Runs of the judge over earlier sessions: the plan with its price, the progress, and cancelling."""
 
 import datetime as dt
 from typing import Any
@@ -27,11 +27,11 @@ from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
-NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose anew."
+NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose again."
 
 
 class RunForm(forms.Form):
-    """Starts a run of the `count` sessions that match now, unless more match than the person saw."""
+    """Starts a run of the `count` sessions that match now, unless that is more than the page showed (`seen`)."""
 
     seen = forms.IntegerField(min_value=0)
     why = forms.CharField(max_length=300, required=False)
@@ -41,10 +41,10 @@ class RunForm(forms.Form):
         self.count = count
 
     def clean(self) -> None:
-        # Nobody is charged for more than they saw.
+        # Nobody pays for more sessions than the page showed.
         if self.count > self.cleaned_data.get("seen", -1):
             raise forms.ValidationError(
-                f"More sessions match than when you looked: {self.count} now. Nothing was asked; look again."
+                f"More sessions match than when you looked: {self.count} now. Nothing was queued; look again."
             )
 
 
@@ -65,7 +65,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.change_quota")
 def plan(request: StaffRequest) -> HttpResponse:
-    """What would be asked and what it would cost; a POST starts it."""
+    """The sessions that a run would judge and their cost. A POST starts it."""
     sessions, label, problem = selection(request.GET)
     rerun = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
     form = RunForm(request.POST or None, count=len(rerun.session_ids) if rerun else 0)
@@ -116,7 +116,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
         jobs = operation.given_up().filter(session=OuterRef("pk"))
         return (
             Session.objects.yours().filter(Exists(jobs)),
-            "given up by an earlier version, for no reason of their own",
+            "given up by an earlier version, through no fault of their own",
             "",
         )
     ticked = [key for text in query.getlist("session") if (key := primary_key(text))]
@@ -156,7 +156,7 @@ def run(request: StaffRequest, pk: int) -> TemplateResponse:
 @staff_view("grading.view_rubric")
 @require_GET
 def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
-    """The progress alone, for a page that is open."""
+    """The progress of a run as a fragment, for a page that is open."""
     return render(request, "rubrics/_run_progress.html", _progress(_run(pk)))
 
 
@@ -164,7 +164,7 @@ def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)
-    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. Calls already sent go on.")
+    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. Calls already sent continue.")
     return redirect("admin:run", pk=pk)
 
 

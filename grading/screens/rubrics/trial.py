@@ -22,7 +22,7 @@ from grading.screens.rubrics.preview import PromptPreview, find_session, full_na
 
 @staff_view("grading.view_rubric")
 def show(request: StaffRequest, pk: int) -> HttpResponse:
-    """The exact prompt and its price; once it was asked, the judge's answer beside the verdict that holds."""
+    """The exact prompt and its price; after the trial, the judge's answer beside the current verdict."""
     rubric = get_object_or_404(Rubric, pk=pk)
     session, problem = find_session(request.POST.get("session") or request.GET.get("session", ""))
     if request.method == "POST" and session is not None:
@@ -33,7 +33,11 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         except trials.TrialError as error:
             problem = str(error)
         else:
-            text = "The judge is asked; its answer shows here." if job else "The judge has answered just that before."
+            text = (
+                "The judge was asked. Its answer will appear here."
+                if job
+                else "The judge has already answered exactly this."
+            )
             messages.success(request, text)
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
     if "state" in request.GET and session is not None:
@@ -47,7 +51,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         "named": full_name(session) if session else request.GET.get("session", ""),
     }
     if session is not None:
-        # The verdict that holds and the answer under the rubric, dimension by dimension; the trial under way.
+        # The current verdict and the trial's answer, dimension by dimension, and the state of the trial.
         current = verdicts().filter(session=session).first()
         latest = session.grades.verdicts().filter(rubric=rubric.sha256).order_by("-pk").first()
         state = _state(rubric, session)
@@ -73,7 +77,7 @@ def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
 
 
 def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:
-    """Score and dimensions of two verdicts side by side; None where one has no such dimension."""
+    """Score and dimensions of two verdicts side by side; None for a dimension that one of them lacks."""
     old, new = ({} if grade is None else grade.evidence.get("dimensions", {}) for grade in (before, after))
     rows = [("Score", None if before is None else before.value, None if after is None else after.value)]
     rows += [

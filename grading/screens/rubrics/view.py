@@ -1,4 +1,4 @@
-"""Rubrics: the list, one of them with what came of it, and putting one in force."""
+"""Rubrics: the list, one rubric with its results, and activating one."""
 
 import datetime as dt
 
@@ -25,7 +25,7 @@ ABOUT = {
     WorkKind.CONSUMPTION: "categories that read; judged by what was found and stored, not by commits",
     WorkKind.LOOKING: "categories that check something; judged by whether the check was done",
 }
-# The windows of sessions whose price of judging again is named before a rubric is put in force.
+# The periods for which the page shows the cost of judging again before a rubric is activated.
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))
 
 
@@ -58,7 +58,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     rubric = get_object_or_404(Rubric.objects.select_related("author", "parent"), pk=pk)
     parent = rubric.parent
-    # Each text that both have and that reads differently, before and after.
+    # The texts that differ between the two, before and after.
     reworded = []
     if parent is not None:
         pairs = [("Instructions", parent.text, rubric.text)]
@@ -110,7 +110,7 @@ def activate(request: StaffRequest, pk: int) -> HttpResponse:
     judged = of_kind(Session.objects.yours().filter(pk__in=verdicts().order_by().values("session")), kind)
     rows = verdicts().filter(session__in=judged.order_by().values("pk")).order_by("pk")
     latest = dict(rows.values_list("session", "rubric")).values()
-    # What judging those of some days again would cost, were the rubric in force.
+    # The cost of judging the sessions of some days again under this rubric.
     windows = []
     for days, label in WINDOWS:
         sessions = judged if days is None else judged.filter(ended_at__gt=now - dt.timedelta(days=days))

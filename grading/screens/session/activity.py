@@ -14,8 +14,9 @@ from grading.screens import forge
 from grading.signals import Signals
 from grading.signals.patch import parse as parse_patch
 
-SHOWN, LONGEST, SAID = 4, 160, 240
-RUNS = 8
+MAX_ITEMS = 4  # of a row
+LONGEST, LONGEST_TEXT = 160, 240  # characters of a name, and of a text
+MAX_RUNS = 8
 PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
 LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
 KEYS_ARE_WORDS = frozenset({"tests_fixed", "ci_fixed"})
@@ -29,8 +30,8 @@ NONE_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityItem:
-    """One thing of a row: `code` in the font of code, then `text`; `url` is the page of it on the site where the code
-    is kept, where it is known; and the event that shows it.
+    """One item of a row: `code` in monospace, then `text`; `url` is its page on the forge, if known; `event` is the
+    number of the event that shows it.
     """
 
     text: str = ""
@@ -41,29 +42,31 @@ class ActivityItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityRow:
-    """`kind` of thing, the first few of them, `more` that are not shown, what it means, and where it was `seen`."""
+    """One kind of activity: its first items, how many `more` there are, a note on what they mean, and where they were
+    seen.
+    """
 
     kind: str
-    said: tuple[ActivityItem, ...]
+    items: tuple[ActivityItem, ...]
     more: int = 0
     note: str = ""
-    seen: str = ""
+    seen_in: str = ""
 
     @property
     def redacted(self) -> "ActivityRow":
-        """The same with secrets hidden, also of what is kept as it came because it names things."""
-        said = tuple(replace(each, text=redact(each.text), code=redact(each.code)) for each in self.said)
-        return replace(self, said=said, note=redact(self.note))
+        """The same row with secrets hidden, in its names of things too."""
+        items = tuple(replace(each, text=redact(each.text), code=redact(each.code)) for each in self.items)
+        return replace(self, items=items, note=redact(self.note))
 
     @property
     def events(self) -> list[int]:
         """The events that show it, each once."""
-        return list(dict.fromkeys(each.event for each in self.said if each.event is not None))
+        return list(dict.fromkeys(each.event for each in self.items if each.event is not None))
 
 
 @dataclass(slots=True)
 class TranscriptEvents:
-    """The transcript that counts: single events of it, from pages that are read once. Nothing where there is none."""
+    """Single events of the session's transcript. Each page is read once. Without a transcript there are no events."""
 
     row: Evidence | None
     pages: dict[int, TranscriptPage] = field(default_factory=dict)
@@ -83,11 +86,11 @@ class TranscriptEvents:
         return next((line for line in lines if line.number == number), None)
 
     def first_of(self, kind: str) -> TranscriptLine | None:
-        """The first event of a kind, where it is on the first page."""
+        """The first event of a kind, if it is on the first page."""
         return next((line for line in self.page(1).lines if line.kind == kind), None)
 
     def last_error(self) -> TranscriptLine | None:
-        """The last API error, where it is on the last page."""
+        """The last API error, if it is on the last page."""
         lines = self.page(self.last).lines if self.last else self.page(1).lines
         return next((line for line in reversed(lines) if line.kind.startswith("API error")), None)
 
@@ -95,14 +98,14 @@ class TranscriptEvents:
 def rows(
     session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: TranscriptEvents
 ) -> list[ActivityRow]:
-    """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
-    row = store.usable(session, EvidenceKind.PATCH)
+    """The activity of a session, one row per kind, with secrets hidden. The last row names what was not seen at all."""
+    patch_evidence = store.usable(session, EvidenceKind.PATCH)
     try:
-        patch = None if row is None else parse_patch(store.text_of(row))
+        patch = None if patch_evidence is None else parse_patch(store.text_of(patch_evidence))
     except (OSError, ValueError):
         patch = None
     foreign = ownership.foreign(session)
-    # What counts in the sum of evidence.
+    # The same evidence that the sum of evidence counts.
     production = collect(
         signals,
         facts=material.load_material(session).facts,
@@ -112,104 +115,122 @@ def rows(
         artifacts=sources.artifact_rules().globs,
     )
     things = by_kind(production.things)
-    found: list[ActivityRow] = []
+    activity: list[ActivityRow] = []
     if signals is not None and signals.task:
-        asked = log.first_of("Task")
-        said = ActivityItem(text=signals.task[:SAID], event=asked.number if asked else None)
-        found.append(ActivityRow(kind="Task", said=(said,), seen="log"))
+        task_event = log.first_of("Task")
+        item = ActivityItem(text=signals.task[:LONGEST_TEXT], event=task_event.number if task_event else None)
+        activity.append(ActivityRow(kind="Task", items=(item,), seen_in="log"))
     if signals is not None and signals.is_blind:
-        said = ActivityItem(text=trajectory.blindness(signals))
-        found.append(
-            ActivityRow(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
+        item = ActivityItem(text=trajectory.blindness(signals))
+        activity.append(
+            ActivityRow(kind="Log", items=(item,), note="Too little of it for a grade, good or bad", seen_in="log")
         )
     base = forge.repository(each.key for kind in OWN_PULL_REQUESTS for each in things.get(kind, ()))
-    found += [_thing(kind, same, signals, base) for kind, same in things.items()]
-    found += _artifacts(artifacts)
+    activity += [_thing(kind, same, signals, base) for kind, same in things.items()]
+    activity += _artifacts(artifacts)
     if signals is not None:
-        found += _what_ran(signals, log)
+        activity += _what_ran(signals, log)
     if session.exit_code is not None:
-        found.append(
-            ActivityRow(kind="Run", said=(ActivityItem(text=f"Exit status {session.exit_code}"),), seen="caller")
-        )
+        item = ActivityItem(text=f"Exit status {session.exit_code}")
+        activity.append(ActivityRow(kind="Run", items=(item,), seen_in="caller"))
     if signals is not None and signals.final_message:
-        message = log.event(signals.final_message)
-        text = " ".join(message.stored_text[: 4 * SAID].split()) if message else ""
-        shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
-        said = ActivityItem(text=shown, event=signals.final_message)
-        found.append(ActivityRow(kind="Last message", said=(said,), seen="log"))
-    there = things.keys() | {"file" for each in artifacts if each.kind in LEFT_BEHIND}
-    # What belongs to another session was seen all the same: the page lists it as not this session's own.
-    there |= {"commit"} if foreign.commits else set()
-    there |= {"pr_opened"} if foreign.pull_requests else set()
-    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
-    if signals is not None:
-        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
-        missing += ["a last message"] * (not signals.final_message)
+        activity.append(_last_message(signals.final_message, log))
+
+    seen_kinds = things.keys() | {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    # Commits and pull requests of another session were seen too: the page lists them as not this session's own.
+    if foreign.commits:
+        seen_kinds.add("commit")
+    if foreign.pull_requests:
+        seen_kinds.add("pr_opened")
+    missing = [name for name, kinds in NONE_OF.items() if not seen_kinds & kinds]
+    if signals is not None and not signals.test_runs:
+        missing.append("test runs")
+    if signals is not None and signals.calls == 0:
+        missing.append("tool calls")
+    if signals is not None and not signals.final_message:
+        missing.append("a last message")
     if missing:
-        found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
-    return [each.redacted for each in found]
+        item = ActivityItem(text=", ".join(missing).capitalize())
+        activity.append(ActivityRow(kind="Not seen", items=(item,)))
+    return [each.redacted for each in activity]
+
+
+def _last_message(number: int, log: TranscriptEvents) -> ActivityRow:
+    """The beginning of the last message, which is this event of the log."""
+    message = log.event(number)
+    text = " ".join(message.stored_text[: 4 * LONGEST_TEXT].split()) if message else ""
+    ellipsis = "…" if len(text) > LONGEST_TEXT else ""
+    quote = f"“{text[:LONGEST_TEXT]}{ellipsis}”" if text else "In the transcript"
+    return ActivityRow(kind="Last message", items=(ActivityItem(text=quote, event=number),), seen_in="log")
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: str) -> ActivityRow:
-    """`base` is the start of the address of the session's commits, where it is known."""
+    """The row of one kind of thing. `base` is the repository's URL on the forge, empty if it is unknown."""
     subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
-    seen = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
-    said = []
-    for thing in things[:SHOWN]:
+    places = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
+    items = []
+    for thing in things[:MAX_ITEMS]:
         key = thing.key.removeprefix("https://")[:LONGEST]
         if thing.kind in {"commit", "bookkeeping_commit"}:
             subject, url = subjects.get(thing.key, "")[:LONGEST], forge.commit(base, thing.key)
-            said.append(ActivityItem(code=key[:8], text=subject, url=url, event=thing.at))
+            items.append(ActivityItem(code=key[:8], text=subject, url=url, event=thing.at))
         elif thing.kind in KEYS_ARE_WORDS:
-            said.append(ActivityItem(text=key, event=thing.at))
+            items.append(ActivityItem(text=key, event=thing.at))
         else:
-            said.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
+            items.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
     return ActivityRow(
         kind=NAMES[kind][len(things) != 1].capitalize(),
-        said=tuple(said),
-        more=max(len(things) - SHOWN, 0),
-        seen=" and ".join(PLACES[place] for place in seen),
+        items=tuple(items),
+        more=max(len(things) - MAX_ITEMS, 0),
+        seen_in=" and ".join(PLACES[place] for place in places),
     )
 
 
 def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
-    """What the consumption grade counts, one row a kind; what it leaves out, each with the reason; failed checks."""
+    """Artifacts that the consumption grade counts, one row per kind; those it leaves out, with the reason; failed
+    checks.
+    """
     for kind in LEFT_BEHIND:
         same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
             name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
             yield _artifact_row(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
-    out = [each for each in artifacts if each.left_out]
-    if out:
-        yield _artifact_row(
-            "Not counted", out, [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in out]
-        )
+    left_out = [each for each in artifacts if each.left_out]
+    if left_out:
+        items = [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in left_out]
+        yield _artifact_row("Not counted", left_out, items)
     failed = [each for each in artifacts if each.kind == ArtifactKind.CHECK_FAILED]
     if failed:
-        said = tuple(
-            ActivityItem(code=each.key[:LONGEST], text=f"failed {each.seen_at}"[:LONGEST]) for each in failed[:SHOWN]
-        )
-        more = max(len(failed) - SHOWN, 0)
-        yield ActivityRow(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
+        items = [
+            ActivityItem(code=each.key[:LONGEST], text=f"failed {each.seen_at}"[:LONGEST])
+            for each in failed[:MAX_ITEMS]
+        ]
+        more = max(len(failed) - MAX_ITEMS, 0)
+        name = "Check" if len(failed) == 1 else "Checks"
+        yield ActivityRow(kind=name, items=tuple(items), more=more, seen_in="caller’s facts")
 
 
-def _artifact_row(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
+def _artifact_row(kind: str, rows: Sequence[Artifact], items: Sequence[ActivityItem]) -> ActivityRow:
     places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
-    more = max(len(rows) - SHOWN, 0)
-    return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
+    more = max(len(rows) - MAX_ITEMS, 0)
+    return ActivityRow(kind=kind, items=tuple(items[:MAX_ITEMS]), more=more, seen_in=" and ".join(sorted(places)))
 
 
 def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
-    """Test runs, tool calls and what the API refused, as the log shows them."""
-    if runs := signals.test_runs:
-        last = {run.runner: run for run in runs}
-        ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last.values())
-        shown = runs[-RUNS:]
-        order = ", ".join(_result(passed=run.passed) for run in shown)
-        before = f"{_count(len(runs) - RUNS, 'earlier run')}, then " if len(runs) > RUNS else ""
-        said = [ActivityItem(text=f"Last run: {ends}"[:SAID]), *(ActivityItem(event=run.at) for run in shown[-SHOWN:])]
+    """Test runs, tool calls and API errors in the log."""
+    runs = signals.test_runs
+    if runs:
+        last_by_runner = {run.runner: run for run in runs}
+        ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last_by_runner.values())
+        latest = runs[-MAX_RUNS:]
+        order = ", ".join(_result(passed=run.passed) for run in latest)
+        before = f"{_count(len(runs) - MAX_RUNS, 'earlier run')}, then " if len(runs) > MAX_RUNS else ""
+        items = [
+            ActivityItem(text=f"Last run: {ends}"[:LONGEST_TEXT]),
+            *(ActivityItem(event=run.at) for run in latest[-MAX_ITEMS:]),
+        ]
         note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
-        yield ActivityRow(kind="Tests", said=tuple(said), note=note, seen="log")
+        yield ActivityRow(kind="Tests", items=tuple(items), note=note, seen_in="log")
     if signals.calls:
         kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
         used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
@@ -226,16 +247,18 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
             notes.append(f"{signals.failed_calls} of the {signals.known_results} with a known result failed")
         if signals.unreadable_calls and not signals.is_blind:
             notes.append(f"{signals.unreadable_calls} could not be read")
-        yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")
+        yield ActivityRow(
+            kind="Tool calls", items=(ActivityItem(text=text[:LONGEST_TEXT]),), note=". ".join(notes), seen_in="log"
+        )
     if signals.api_errors or signals.cut:
         end, errors = log.last_error(), sorted(signals.api_errors.items())
         counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in errors)
         item = ActivityItem(text=counts)
         if end and end.stored_text:
-            item = ActivityItem(code=end.stored_text[:SAID], event=end.number)
+            item = ActivityItem(code=end.stored_text[:LONGEST_TEXT], event=end.number)
         goes_on = f"{counts}; the session went on" if signals.has_model_turn else ""
         yield ActivityRow(
-            kind="API error", said=(item,), note="The log ends in it" if signals.cut else goes_on, seen="log"
+            kind="API error", items=(item,), note="The log ends in it" if signals.cut else goes_on, seen_in="log"
         )
 
 

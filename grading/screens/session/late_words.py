@@ -1,4 +1,4 @@
-"""Adopting what an agent said of a session after its first word, or turning it down."""
+"""Adopts or rejects what an agent submitted about a session after its first word."""
 
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseNotAllowed
@@ -21,9 +21,9 @@ def answer(request: StaffRequest, pk: int) -> HttpResponse:
         messages.error(request, f"Nothing was changed: {error}")
     else:
         if not done:
-            messages.info(request, "Somebody else answered that meanwhile.")
+            messages.info(request, "Somebody else has answered that already.")
         elif adopt:
-            messages.success(request, "Adopted: it holds now, and the session was settled again.")
+            messages.success(request, "Adopted, and the session was settled again.")
         else:
-            messages.success(request, "Turned down: the session stays as it is.")
+            messages.success(request, "Rejected: the session is unchanged.")
     return redirect("admin:session", pk=proposal.session_id)

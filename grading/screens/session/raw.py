@@ -1,5 +1,5 @@
-"""Evidence as it came: one hidden span at a time for reviewers, a whole file for operators who say why. Each is written
-down; viewers see none of it.
+"""Unredacted evidence: one hidden span at a time for reviewers, a whole file for operators who give a reason. Each
+access is logged; viewers have none.
 """
 
 from django.forms import CharField, Form
@@ -19,17 +19,17 @@ from grading.screens.http import StaffRequest, staff_view
 BAD_REQUEST, NOT_FOUND = 400, 404
 PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
 LONGEST_TEXT = 60_000
-NOTHING = "Nothing is hidden here: these words are the session’s own."
+NOTHING = "Nothing is hidden here: this text is the session’s own."
 
 
 class ReasonForm(Form):
-    why = CharField(min_length=3, max_length=300, error_messages={"required": "Say why: it is written down."})
+    why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason: it is recorded."})
 
 
 @staff_view("grading.add_grade")
 @require_POST
 def reveal(request: StaffRequest, pk: int) -> JsonResponse:
-    """What one mark hides: `part` is event (with its number as `event`), journal or patch, `mark` counts from 0."""
+    """The text behind one mark. `part` is event (its number is `event`), journal or patch; `mark` counts from 0."""
     session = get_object_or_404(Session, pk=pk)
     part, event, mark = (request.POST.get(name, "") for name in ("part", "event", "mark"))
     numbers = [text for text in (mark, event or "1") if text.isdecimal() and len(text) < 10]  # noqa: PLR2004 - no absurd ones
@@ -39,23 +39,23 @@ def reveal(request: StaffRequest, pk: int) -> JsonResponse:
     row = store.usable(session, PARTS[part])
     try:
         if row is None:
-            found = None
+            hidden_text = None
         elif part == "event":
-            found = transcripts.hidden_in(row, int(event or 1), int(mark))
+            hidden_text = transcripts.hidden_in(row, int(event or 1), int(mark))
         else:
-            found = mark_at(store.text_of(row, LONGEST_TEXT + MARGIN), int(mark))
+            hidden_text = mark_at(store.text_of(row, LONGEST_TEXT + MARGIN), int(mark))
     except OSError as error:
         return JsonResponse({"error": str(error)}, status=NOT_FOUND)
-    if found is None:
+    if hidden_text is None:
         return JsonResponse({"error": NOTHING}, status=NOT_FOUND)
     where = f"event {event}" if part == "event" else f"the {part}"
     record(AuditKind.RAW, f"saw what is hidden in {session.observation}", detail=f"{where}, mark {int(mark) + 1}")
-    return JsonResponse({"text": found})
+    return JsonResponse({"text": hidden_text})
 
 
 @staff_view("grading.change_quota")
 def show(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """A whole file as it came, as a download, once somebody said why."""
+    """Download a whole unredacted file, after giving a reason."""
     row = get_object_or_404(Evidence.objects.select_related("session"), pk=pk)
     form = ReasonForm(request.POST or None)
     problem = ""

@@ -24,9 +24,9 @@ from grading.signals import Signals
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
 
 PRICED = dt.timedelta(days=7)
-# What a rule knows of sessions that leave no grade, where the site has it.
+# The alarm rule about sessions in a row without a grade.
 STREAKS = "A14"
-# Of the cards of reasons: their templates, and whose grade it is.
+# The template of each source's card of reasons, and how its title names the grade.
 TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
 NAMES = {
     Source.JUDGE: "The judge’s",
@@ -38,11 +38,11 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextJudging:
-    """What comes next from the judge: `words` in brief; `reading`: the number of a further one; `at`: not before then;
-    `usd`: about what it will cost.
+    """What the judge does next, as a verb phrase in `text`. `reading` is the number of a repeated reading, `at` the
+    earliest time, `usd` the expected cost.
     """
 
-    words: str
+    text: str
     place: str = ""
     reading: int | None = None
     at: dt.datetime | None = None
@@ -51,7 +51,7 @@ class NextJudging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to a grade: `mark` is a source's shape, `link` the words of a link to `url`."""
+    """One way to a grade: `mark` is the source's icon, `link` the text of the link to `url`."""
 
     mark: str
     title: str
@@ -63,7 +63,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetCondition:
-    """One test that held, in words, and the event that shows it."""
+    """A condition that was met, in words, and the number of the event that shows it."""
 
     title: str
     detail: str = ""
@@ -95,28 +95,33 @@ def is_ungraded(settlement: Settlement | None) -> bool:
 
 
 def has_nothing_to_read(settlement: Settlement | None) -> bool:
-    """Whether the judge was not asked because there is nothing that it could read."""
+    """Whether the judge was not called because there is nothing for it to read."""
     steps = settlement.steps if settlement is not None else []
     return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
 
 
 def following(job: JudgeJob | None) -> NextJudging | None:
-    """What comes next where a job is open and there is a judge to do it: three queries."""
-    if job is None or not job.is_open or (quota_row := first_quota()) is None:
+    """What the judge does next with an open job; None if no job is open or there is no judge. Three queries."""
+    if job is None or not job.is_open:
+        return None
+    quota_row = first_quota()
+    if quota_row is None:
         return None
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
         at = job.next_attempt_at if job.next_attempt_at > timezone.now() else None
-        return NextJudging(words="tries it once a day, for it failed while others did not", reading=reading, at=at)
+        return NextJudging(text="tries it once a day, because it failed while others did not", reading=reading, at=at)
     if job.state != JobState.QUEUED:
         return NextJudging(
-            words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
+            text="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
         )
     at = not_before(job.next_attempt_at, quota_row)
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
-    words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
-    # Its place in the queue: 2nd of 3; sooner where drawn abstentions have had their share of the calls.
+    text = "has it in the queue"
+    if job.reserved:
+        text += ", drawn at random to represent others like it"
+    # Its place in the queue. It may be reached sooner if drawn abstentions have used up their share of the calls.
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
     ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
@@ -127,19 +132,19 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     if counts["all"] > 1:
         ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in {11, 12, 13} else 0, "th")
         place = f"{number:,}{ending} of {counts['all']:,}"
-    return NextJudging(words=words, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
+    return NextJudging(text=text, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
 
 
 def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
-    """What would make an ungraded session gradable, any one of them, as far as the user may see to it.
+    """The ways to a grade for an ungraded session, each of which is enough; only those open to this user.
 
-    `judge` is the judge's way, None where there is nothing that it could read.
+    `judge` is the judge's way, None if there is nothing for it to read.
     """
-    found = [] if judge is None else [judge]
+    options = [] if judge is None else [judge]
     if user.has_perm("grading.add_grade"):
         desk = reverse("admin:review_session", args=[session.pk])
-        found.append(Way(mark="human", title="Your grade", detail="Final at once", link="Grade", url=desk))
-    found.append(
+        options.append(Way(mark="human", title="Your grade", detail="Final at once", link="Grade", url=desk))
+    options.append(
         Way(
             mark="facts",
             title="A fact from the runner",
@@ -148,54 +153,56 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
             url=reverse("api:openapi-view"),
         )
     )
-    # To call the category one of looking, where this session would then have a grade.
+    # Marking the category as looking work would give this session a grade.
     category = None if session.category is None else session.category.current
     if category is None or category.is_looking or category.is_consumption or not user.has_perm("bandit.change_arm"):
-        return found
+        return options
     if signals is not None and not signals.is_blind and trajectory.has_looked(signals):
-        found.append(
+        options.append(
             Way(
                 mark="trajectory",
                 title=f"Treat {category} as looking work",
-                detail=f"A clean look that finds nothing to do then reads {number(trajectory.LOOKED)}",
+                detail=f"A clean check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
                 link="Its properties",
                 url=reverse("admin:bandit_arm_change", args=[category.pk]),
             )
         )
-    return found
+    return options
 
 
 def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None, *, may_operate: bool) -> Way:
     title = "The judge’s verdict"
     if comes is not None:
-        detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
+        detail = f"The judge {comes.text}{f', {comes.place}' * bool(comes.place)}"
         return Way(mark="judge", title=title, detail=detail, following=comes)
     if not quota.is_configured():
         detail = "There is no judge: add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
-    detail = "It was asked, and gave none" if job else "It was not asked"
+    detail = "It was asked and gave no verdict" if job else "It was not asked"
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"
     link = ("Ask it again" if job else "Ask it") if may_operate else ""
     return Way(mark="judge", title=title, detail=detail, link=link, url=plan if link else "")
 
 
 def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
-    """The tests that held where infrastructure ended a session, each with what shows it."""
-    found = []
+    """The conditions by which infrastructure ended the session, each with its evidence."""
+    conditions = []
     error = log.last_error()
     number, text = (error.number, error.stored_text[:200]) if error else (None, "")
     is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
-        found.append(MetCondition(title="The log has no answer of a model, only API errors", detail=text, event=number))
+        conditions.append(
+            MetCondition(title="The log has no model response, only API errors", detail=text, event=number)
+        )
     elif signals is not None and is_cut:
-        found.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
-        found.append(_unfinished(signals))
+        conditions.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
+        conditions.append(_unfinished(signals))
     if session.exit_code is not None and session.exit_code >= KILLED:
         ended = f"Exit status {session.exit_code}: signal {session.exit_code - KILLED}, as the caller reports it"
-        found.append(MetCondition(title="The runner ended it by a signal", detail=ended))
+        conditions.append(MetCondition(title="The runner ended it by a signal", detail=ended))
         if signals is not None and not is_cut:
-            found.append(_unfinished(signals))
-    return found or [MetCondition(title=session.outcome_reason)]
+            conditions.append(_unfinished(signals))
+    return conditions or [MetCondition(title=session.outcome_reason)]
 
 
 def _unfinished(signals: Signals) -> MetCondition:
@@ -205,12 +212,12 @@ def _unfinished(signals: Signals) -> MetCondition:
 
 
 def rule_for_runs() -> monitoring.Rule | None:
-    """The rule about runs of sessions without a grade, where the site has it."""
+    """The alarm rule about sessions in a row without a grade, if the site has it."""
     return monitoring.RULES.get(STREAKS)
 
 
 def ended_by(session: Session) -> str:
-    """The outcome in one word, as a title has it."""
+    """The outcome as one word, for a title."""
     return Outcome(session.outcome).capitalize() if session.outcome in NO_REWARD else "No reward"
 
 
@@ -221,16 +228,16 @@ def last_cost(session: Session) -> float | None:
 
 
 def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[ReasonCard]:
-    """A card for each source that scored, and for the person who spoke; what decides comes first."""
-    found = []
+    """A card for each source that scored, and one for the person's grade that decides; what decides comes first."""
+    reason_cards = []
     for source, grade in scored.items():
         decides = settlement is not None and settlement.source == source
         value = number(settlement.value if settlement is not None and decides else grade.value)
         title = f"Why {value}" if decides else f"{NAMES[source]} {value}"
-        found.append(ReasonCard(name=TEMPLATES[source], title=title, decides=decides, grade=grade))
+        reason_cards.append(ReasonCard(name=TEMPLATES[source], title=title, decides=decides, grade=grade))
     if settlement is not None and settlement.source == Source.HUMAN:
-        held = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
-        if held is not None:
-            title = "Why it is excluded" if held.value is None else f"Why {number(held.value)}"
-            found.append(ReasonCard(name="person", title=title, decides=True, grade=held))
-    return sorted(found, key=lambda card: not card.decides)
+        decisive = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
+        if decisive is not None:
+            title = "Why it is excluded" if decisive.value is None else f"Why {number(decisive.value)}"
+            reason_cards.append(ReasonCard(name="person", title=title, decides=True, grade=decisive))
+    return sorted(reason_cards, key=lambda card: not card.decides)

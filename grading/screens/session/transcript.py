@@ -15,16 +15,15 @@ from grading.monitoring.log_formats import describe_unknown
 
 NONE = "No transcript that could be used was received."
 QUERY_LIMIT = 200
-# The parameters of an address that say where in the transcript one is.
+# The URL parameters of a position in the transcript.
 PLACE = ("tab", "event", "page", "q", "after", "saved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """One hit of a search. `result` says which of how many it is, or why there is none; `event` is its number.
-
-    `previous` and `following` are queries that lead to other hits, or go on where the search stopped. While `waits`,
-    there is no index that could be searched.
+    """A search of the transcript and one hit. `result` says which of how many it is, or why there is none; `event` is
+    its number. `previous` and `following` are queries for other hits, or for continuing the search. `waits`: the index
+    is not built yet.
     """
 
     query: str = ""
@@ -60,25 +59,25 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
         "search": search,
         "others": others,
         "citation": at + 1 if is_cited else None,
-        # Around the ends.
+        # Wraps around at the ends.
         "previous_citation": cited[at - 1] if cited else None,
         "next_citation": cited[(at + is_cited) % len(cited)] if cited else None,
     }
 
 
 def _search(row: Evidence, query: str, *, after: int, start: int) -> Search:
-    found = transcripts.find(row, query, after)
-    if isinstance(found, SearchHits) and found.more and found.searched < start:
-        after = start - 1  # it stopped before the event from which on a hit is looked for
-        found = transcripts.find(row, query, after)
-    if isinstance(found, IndexProgress):
-        return Search(query=query, result=found.problem or str(found), waits=not found.problem)
-    hits = found.hits
-    rest = _query(query, found.searched, found.searched + 1) if found.more else ""
+    matches = transcripts.find(row, query, after)
+    if isinstance(matches, SearchHits) and matches.more and matches.searched < start:
+        after = start - 1  # the search stopped before the event from which it should find a hit
+        matches = transcripts.find(row, query, after)
+    if isinstance(matches, IndexProgress):
+        return Search(query=query, result=matches.problem or str(matches), waits=not matches.problem)
+    hits = matches.hits
+    rest = _query(query, matches.searched, matches.searched + 1) if matches.more else ""
     if not hits:
         if not rest and not after:
             return Search(query=query, result="no event has it")
-        result = f"not in events {after + 1:,} to {found.searched:,}"
+        result = f"not in events {after + 1:,} to {matches.searched:,}"
         return Search(query=query, result=result, following=rest or _query(query, 0, 1))
     index = bisect_left(hits, start) % len(hits)
     is_last = index == len(hits) - 1
@@ -92,7 +91,7 @@ def _search(row: Evidence, query: str, *, after: int, start: int) -> Search:
 
 
 def _query(query: str, after: int, event: int) -> str:
-    """The parameters of a search of the events after number `after`, for its first hit from number `event` on."""
+    """The query string for a search of the events after number `after`, from the first hit at or after `event`."""
     return urlencode({"q": query, "after": after, "event": event})
 
 

@@ -1,4 +1,4 @@
-"""The rows of the list in groups: what most rows of a group have in common is said once, over them."""
+"""Groups the rows of the list. A note that most rows of a group share is shown once, above them."""
 
 import datetime as dt
 from collections import Counter
@@ -16,13 +16,13 @@ from grading.vocabulary import Reason, Source
 SHARED = 3
 LONGEST_SHARED = 60
 NAMED = {0: "This week", 1: "Last week"}
-STALE = "verdict stale, of another rubric or digest"
+STALE = "verdict stale: from another rubric or digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session of the list with what is said of its reward: `note`, empty where its group says it; `why` in full.
-    `says_stale`: its verdict is stale, and its group doesn't say so.
+    """A session of the list with the note about its reward. `note` is "" if the group shows it; `why` is the full text.
+    `says_stale`: its verdict is stale, and the group doesn't say so.
     """
 
     session: Session
@@ -44,17 +44,17 @@ class SessionGroup:
 
 
 def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
-    """Sessions as `listed` gives them, in their order; one group without a name where it isn't by time."""
+    """Group sessions as returned by `listed`; one group without a title if they are not sorted by time."""
     today = timezone.localdate()
     if not by_week:
         return [_group("", "", sessions)] if sessions else []
-    found = []
+    groups = []
     for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
         ago = (_monday(today) - monday).days // 7
         days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
         named = NAMED.get(ago)
-        found.append(_group(named or days, days if named else "", list(same)))
-    return found
+        groups.append(_group(named or days, days if named else "", list(same)))
+    return groups
 
 
 def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
@@ -83,17 +83,15 @@ def _is_stale(session: Session) -> bool:
 
 
 def note(session: Session) -> str:
-    """What a reward needs said beside its number, in words: why there is none, or what it still waits for. Empty for a
-    plain final one.
-    """
+    """The note beside a reward: why there is none, or what it still waits for; "" for a final reward."""
     sentence = "" if session.settlement is None else session.settlement.sentence
     if not sentence:
         return "Not settled yet"
     if session.reward_source and session.reward_reason:
-        # By now there may be a judge, which a person can ask.
+        # There may be a judge by now that could be called.
         is_unjudged = session.reward_reason == Reason.NOT_CONFIGURED
-        words = "Not judged" if is_unjudged else Reason(session.reward_reason).words
-        return f"{lead(sentence)} {words}" if session.reward_source == Source.FLOOR else words
+        reason = "Not judged" if is_unjudged else Reason(session.reward_reason).words
+        return f"{lead(sentence)} {reason}" if session.reward_source == Source.FLOOR else reason
     if not session.reward_source:
         return sentence
     return "" if session.reward_final else rest(sentence)

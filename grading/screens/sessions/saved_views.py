@@ -28,16 +28,16 @@ def menu(request: StaffRequest, page: FilteredList, query: str | None = None) ->
         filters = views.filters_of(request.GET.urlencode() if query is None else query)
     except ViewError:
         filters = ""
-    kept = views.visible_to(request.user, page)
+    visible = views.visible_to(request.user, page)
     built_in = views.BUILT_IN[page]
-    current = views.current([*kept, *built_in], filters) if filters else None
+    current = views.current([*visible, *built_in], filters) if filters else None
     return {
         "page": page.value,
         "url": reverse(SCREEN[page]),
         "filters": filters,
         "built_in": built_in,
-        "own": [view for view in kept if view.owner_id == request.user.pk],
-        "others": [view for view in kept if view.owner_id != request.user.pk],
+        "own": [view for view in visible if view.owner_id == request.user.pk],
+        "others": [view for view in visible if view.owner_id != request.user.pk],
         "current": current,
         "own_current": current if isinstance(current, SavedView) and current.owner_id == request.user.pk else None,
         "longest": views.LONGEST_NAME,

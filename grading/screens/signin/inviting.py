@@ -1,4 +1,4 @@
-"""Inviting people by mail: whoever is invited sets a password of their own, which nobody else has ever seen."""
+"""Invites people by mail. Whoever is invited sets a password, which nobody else sees."""
 
 import logging
 from smtplib import SMTPException
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 BODY = """{by} invites you to {site} as {role}.
 
-Set a password here, within three days; the link opens once:
+Set a password here, within three days; the link works once:
 {link}
 
 Your user name is {name}.
@@ -63,7 +63,7 @@ def invite(request: StaffRequest) -> HttpResponse:
 
 
 def _send(request: HttpRequest, address: str, role: str) -> None:
-    """Makes the user and mails the link; where no mail goes out, there is no user either."""
+    """Create the user and mail the link. If the mail fails, no user is created."""
     user, is_new = User.objects.get_or_create(username=address, defaults={"email": address, "is_staff": True})
     if is_new:
         user.set_unusable_password()
@@ -83,11 +83,13 @@ def _send(request: HttpRequest, address: str, role: str) -> None:
         messages.error(request, f"No invitation was sent: the mail server refused it ({type(error).__name__}).")
         return
     record(AuditKind.PERSON, f"invited {address} as {role}")
-    messages.success(request, f"Invited {address}. The link opens once, for three days.")
+    messages.success(request, f"Invited {address}. The link works once, for three days.")
 
 
 class InvitationView(PasswordResetConfirmView):
-    """Whoever was invited sets a password. The link is taken out of the address at once, and opens once."""
+    """The page on which an invited person sets a password. The link works once; its secret is removed from the URL at
+    once.
+    """
 
     template_name = "signin/invitation.html"
     title = "Set your password"

@@ -17,7 +17,7 @@ from grading.screens.signin.view import SignInView, to_provider
 
 
 def titled(view: type[View], title: str) -> Callable[..., HttpResponseBase]:
-    """A view of allauth's, for staff, with the title that the site's pages need."""
+    """One of allauth's views, for staff, with the title that the site's pages need."""
     return staff_only(view.as_view(extra_context={"title": title}))
 
 

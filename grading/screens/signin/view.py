@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Off to the OpenID Connect provider, which says where that is; or back with a word where it does not answer."""
+    """Redirect to the OpenID Connect provider, or back with an error message if it does not answer."""
     from requests import RequestException
 
     try:
@@ -34,7 +34,7 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 class SignInForm(AdminAuthenticationForm):
     def get_invalid_login_error(self) -> ValidationError:
-        """Whoever failed too often is told for how long nothing is looked at."""
+        """After too many failures, the error says how long no password is checked."""
         seconds = getattr(self.request, "seconds_to_wait", 0)
         if seconds:
             return ValidationError(
@@ -55,7 +55,7 @@ class SignInView(LoginView):
         return super().get(request, *args, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """The password was right: what else is asked for decides allauth."""
+        """The password is right. allauth decides whether a second factor is needed."""
         login = Login(user=form.get_user(), redirect_url=self.get_success_url())
         response: HttpResponse = perform_password_login(self.request, {"username": form.get_user().username}, login)
         return response
@@ -66,6 +66,6 @@ class SignInView(LoginView):
             response.status_code, response["Retry-After"] = 429, str(seconds)
         return response
 
-    def get_context_data(self, **said: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         provider = reverse("openid_connect_login", args=["sso"]) if settings.OIDC_CLIENT_ID else ""
-        return {**super().get_context_data(**said), "provider": provider, "provider_name": settings.OIDC_NAME}
+        return {**super().get_context_data(**kwargs), "provider": provider, "provider_name": settings.OIDC_NAME}

@@ -54,7 +54,7 @@ class UsageSum:
 
     @property
     def is_covered(self) -> bool:
-        """Whether subscriptions cover all of it."""
+        """Whether subscriptions cover the whole cost."""
         return self.covered > 0 and self.paid == 0
 
     @property

@@ -83,7 +83,7 @@ class ModelRow:
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> HttpResponse:
-    """The prices; a POST sets one, removes one, or says which agents have a subscription."""
+    """The prices. A POST sets or removes one, or records which agents have a subscription."""
     form = PriceForm(initial={"valid_from": timezone.localdate(), "model": request.GET.get("model", "")[:120]})
     if request.method == "POST":
         if not request.user.has_perm(CHANGE):
@@ -98,7 +98,7 @@ def show(request: StaffRequest) -> HttpResponse:
             chosen = request.POST.getlist("agent")
             for agent in Agent.objects.filter(is_sample=False):
                 repricing.set_subscription(agent, has_subscription=agent.name in chosen)
-            messages.success(request, "The subscriptions are set. No cost was changed, only what pages call it.")
+            messages.success(request, "The subscriptions are saved. No cost changed, only how pages label it.")
             return redirect("admin:prices")
         form = PriceForm(request.POST)
         if form.is_valid():
@@ -139,9 +139,10 @@ def model_rows() -> list[ModelRow]:
         price = price_on(typed, row["model"], today)
         listed_prices = published.base_prices(row["model"], now) if price is None else None
         prices: Any = listed_prices
+        source = "published" if listed_prices else ""
         if price is not None:
             prices = tuple(Decimal(getattr(price, name)) / PRICE_UNITS for name in PRICE_COLUMNS)
-        source = "entered here" if price else "published" if listed_prices else ""
+            source = "entered here"
         listed.append(
             ModelRow(
                 model=row["model"],

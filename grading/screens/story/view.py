@@ -26,7 +26,7 @@ WIDE, NARROW = 900, 330
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShown:
-    """A step as the page has it: `state` is done, working (a worker is at it), now or later."""
+    """A step with its state: "done", "working" (a worker is doing it), "now" or "later"."""
 
     step: StoryStep
     state: str
@@ -34,15 +34,15 @@ class StepShown:
 
 
 def on_a_demo(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """A page that no other site has."""
+    """Answer 404 on sites that are no demo."""
 
     @wraps(view)
-    def shown(*args: Any, **named: Any) -> HttpResponse:
+    def wrapped(*args: Any, **kwargs: Any) -> HttpResponse:
         if not march31.is_demo():
             raise Http404
-        return view(*args, **named)
+        return view(*args, **kwargs)
 
-    return shown
+    return wrapped
 
 
 @staff_view("grading.view_session")
@@ -54,8 +54,8 @@ def show(request: StaffRequest) -> TemplateResponse:
     curves = _beta(before), _beta(here), _beta(floors)
     context = {
         "title": "31 March: the day the reward lied",
-        "steps": [_shown(step, at, incident) for at, step in enumerate(STEPS)],
-        "begun": bool(incident.pressed),
+        "steps": [_step_context(step, at, incident) for at, step in enumerate(STEPS)],
+        "begun": bool(incident.pressed_at),
         "finished": incident.current is None,
         "verdict": march31.VERDICT,
         "here": here,
@@ -77,7 +77,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 @on_a_demo
 @require_POST
 def press(request: StaffRequest, name: str) -> HttpResponse:
-    """Do a step. What does not come about at once does so on the open page."""
+    """Do a step. The open page shows effects that take a while as they happen."""
     if name not in march31.BY_NAME:
         raise Http404
     try:
@@ -98,9 +98,14 @@ def again(request: StaffRequest) -> HttpResponse:
     return redirect("admin:story")
 
 
-def _shown(step: StoryStep, at: int, incident: Incident) -> StepShown:
-    is_done, is_pressed = at < incident.done, step.name in incident.pressed
-    state = "done" if is_done else "later" if at > incident.done else "working" if is_pressed else "now"
+def _step_context(step: StoryStep, at: int, incident: Incident) -> StepShown:
+    is_done = at < incident.done
+    if is_done:
+        state = "done"
+    elif at > incident.done:
+        state = "later"
+    else:
+        state = "working" if step.name in incident.pressed_at else "now"
     return StepShown(step=step, state=state, figures=tuple(step.figures(incident)) if is_done else ())
 
 

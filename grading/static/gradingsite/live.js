@@ -19,10 +19,10 @@
 
   function showState() {
     const pill = document.querySelector('[data-live-judge]');
-    pill.dataset.liveJudge = site.judge.look;
-    pill.classList.toggle('c-alarm', site.judge.look === 'trouble');
+    pill.dataset.liveJudge = site.judge.mark;
+    pill.classList.toggle('c-alarm', site.judge.mark === 'trouble');
     pill.title = site.judge.title;
-    pill.querySelector('span').textContent = site.judge.words;
+    pill.querySelector('span').textContent = site.judge.text;
     document.querySelector('[data-live-clock]').textContent = site.at;
     document.querySelectorAll('[data-live-count]').forEach(function (entry) {
       const badge = entry.querySelector('b'), count = site.counts[entry.dataset.liveCount] || 0;
