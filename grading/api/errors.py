@@ -97,7 +97,7 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
                 503,
                 outage.name.lower(),
                 "a site that can store what comes",
-                outage.explanation,
+                outage.words,
             )
             todo, headers["Retry-After"] = f"send it again in {outage.seconds} s", str(outage.seconds)
         case _:
