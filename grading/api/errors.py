@@ -93,12 +93,7 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
         case HttpError():
             status, name, expected, got = error.status_code, "unreadable", "a valid request", str(error)
         case _ if outage := trouble(error):
-            status, name, expected, got = (
-                503,
-                outage.name.lower(),
-                "a site that can store what comes",
-                outage.explanation,
-            )
+            status, name, expected, got = 503, outage.name.lower(), "a site that can store what comes", outage.words
             todo, headers["Retry-After"] = f"send it again in {outage.seconds} s", str(outage.seconds)
         case _:
             incident = uuid.uuid4().hex[:12]

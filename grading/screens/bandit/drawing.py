@@ -43,7 +43,7 @@ def try_draw(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime
     if not text.strip():
         return None
     if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MAX_NUMBER):
-        raise QueryRefused(f"Expected a number from 1 to {MAX_NUMBER:,} for a trial draw; got {quoted(text)}.")
+        raise QueryRefused(f"The draw needs a number from 1 to {MAX_NUMBER:,}; got {quoted(text)}.")
     number, decision_id = int(text), f"preview-{int(text)}"
     try:
         choice, explained = preview(bandit, decision_id, now)
