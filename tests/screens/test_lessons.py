@@ -117,7 +117,7 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     assert Session.objects.latest("ended_at").get_absolute_url() in page
     by_category = page.partition("<h2>By category</h2>")[2].partition("</section>")[0]
     assert "cross-repo" in by_category
-    assert "insufficient" in by_category
+    assert "too few" in by_category
 
 
 def test_a_lesson_without_a_verdict_says_how_many_sessions_it_takes_and_which_have_no_reward(viewer):
