@@ -305,7 +305,7 @@ def write_agent(card: AgentCard) -> str:
     if card.reward is None or card.reward.value is None:
         return f"{name}: not enough to say. {card.why[:1].upper()}{card.why[1:]}."
     best = ", more than any other beyond chance" if card.is_best else ""
-    text = f"{name} earns {_short(card.reward)} on like work{best}"
+    text = f"{name} earns {_short(card.reward)}{' on like work' if card.shared else ''}{best}"
     extras = []
     if card.cost is not None and card.cost.value is not None:
         extras.append(f"costs ${card.cost.value / MICRODOLLARS:,.2f}")

@@ -190,7 +190,7 @@ def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
     quota_cast.judged(NOW)
     html = shown(viewer, "?agent=nobody&days=12&page=x")
     assert "It was left out." in html
-    assert "1 call × 4.6 ¢ on average" in html
+    assert "1 call × 4.58 ¢ on average" in html
 
 
 def test_attempts_are_paged_and_lead_to_their_sessions(viewer):
