@@ -126,8 +126,8 @@ def _cause(error: BaseException) -> str:
     return truncate(str(error.__cause__ or error))
 
 
-def identity(error: Exception) -> dict[str, Any]:
-    """An attempt's columns for an error: HTTP status, type and request id, if it has them."""
+def error_columns(error: Exception) -> dict[str, Any]:
+    """An attempt's columns for an error: HTTP status, type and request id."""
     import anthropic
 
     if not isinstance(error, anthropic.APIStatusError):
