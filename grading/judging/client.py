@@ -51,7 +51,12 @@ class CallOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON, for `from_dict`; without the limits."""
-        return {"result": verdict.packed(self.result), "model": self.model, "row": self.row, "route": self.route}
+        return {
+            "result": verdict.result_as_dict(self.result),
+            "model": self.model,
+            "row": self.row,
+            "route": self.route,
+        }
 
     @property
     def cost_usd(self) -> float | None:
@@ -74,7 +79,7 @@ class CallOutcome:
 
 def from_dict(stored: Mapping[str, Any]) -> CallOutcome:
     """The outcome that `CallOutcome.as_dict` wrote."""
-    return CallOutcome(**{**stored, "result": verdict.unpacked(stored["result"])})
+    return CallOutcome(**{**stored, "result": verdict.result_from_dict(stored["result"])})
 
 
 def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:

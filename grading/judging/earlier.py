@@ -130,8 +130,8 @@ def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.da
 def _waiting() -> SessionQuerySet:
     """Your sessions that arrived while there was no judge and have had no job or verdict since.
 
-    Without samples, sessions whose agent or outcome rules a verdict out, sessions with nothing to read, and those that
-    a person has chosen already. `enqueuing.came_without_judge` is the same rule for one session.
+    Sessions are left out that are not to be judged, get no reward, have nothing to read, or were chosen already.
+    `enqueuing.came_without_judge` is the same rule for one session.
     """
     judge_grades = Grade.objects.chain().filter(source=Source.JUDGE)
     # A later skip for another reason, such as no evidence, replaces "there is no judge".
