@@ -166,8 +166,8 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                 _move(quota, QuotaState.OPEN, now)
 
 
-def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
-    """Open the quota after any answer, unless it has changed since or a person paused it."""
+def reopen_after_answer(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
+    """Open the quota after a call that was answered, unless it changed after `started_at` or a person paused it."""
     with transaction.atomic():
         quota = lock(judge)
         _remember_answer(quota, now)
