@@ -83,7 +83,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     outcome = client.send(judge, prompt, rubric)
     row.model, row.route = outcome.model or judge.model, judge.route
     if isinstance(outcome.result, Graded):
-        scored = results.computed(outcome.result, rubric)
+        scored = results.compute_score(outcome.result, rubric)
         row.verdict = None if scored is None else scored.value
     else:
         call.reason = outcome.result.reason if isinstance(outcome.result, Deferred) else Reason.UNPARSABLE_VERDICT
