@@ -162,7 +162,8 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     update_rubric(turn.job, session)
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
-    if needless := why_needless(turn, session, hashes, inputs_sha256):
+    needless = why_needless(turn, session, hashes, inputs_sha256)
+    if needless:
         results.close(turn.job, turn.token, needless)
         _return_probe(turn)
         return HoldReason.NOT_NEEDED
@@ -376,7 +377,7 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
 
 
 def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
-    """Whether the prompt may be sent at an expected cost of `usd` dollars; if so, write it and `columns` on the attempt.
+    """Whether the prompt may be sent at an expected cost of `usd` dollars; if so, write it and `columns` in the row.
 
     The job is given back if the budget does not allow the call, the quota closed or the lease was lost.
     """
