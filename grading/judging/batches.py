@@ -110,8 +110,8 @@ def send(*, rng: Random | None = None) -> int:
 
 
 def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
-    """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget is spent or half of the
-    lease is over.
+    """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget is spent or half of
+    the lease is over.
     """
     draft = BatchDraft(body=body)
     started = time.monotonic()

@@ -175,7 +175,7 @@ def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, pas
 def test_a_session_that_somebody_else_holds_keeps_all_from_being_saved(reviewer, omar, past):
     item = queue.add(past[0], omar, "look")
     assert queue.take(item, omar, "a page of omar's")
-    assert "holds this session" in send(reviewer, past, value=".85")
+    assert "has claimed this session" in send(reviewer, past, value=".85")
     assert not ReviewAnswer.objects.exists()
 
 
