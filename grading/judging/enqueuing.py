@@ -22,8 +22,8 @@ from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
 
 CATCH_UP_LIMIT = 200
 # Why no job is made without a person's request.
-HISTORY = "Handed in as history, without a verdict; a person can ask for one"
-SAMPLE = "A sample is judged only where a person asks for it: calls cost money"
+HISTORY = "Submitted as history, without a verdict; a person can ask for one"
+SAMPLE = "A sample is judged only if a person asks for it, because calls cost money"
 NO_JUDGE = "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge"
 # A session that goes on after its verdict is judged again once it has been quiet for this long, at most this often: an
 # agent that could ask without limit would stop at the best answer.

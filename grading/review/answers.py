@@ -131,10 +131,12 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
     with transaction.atomic():
         session = _locked(answer.session)
         if answer.answer not in VERDICTS or ReviewAnswer.objects.filter(undoes=answer).exists():
-            raise CorrectionError("Only a grade or an exclusion that was not undone can hold; choose another answer.")
+            raise CorrectionError(
+                "Only a grade or an exclusion that was not undone can be adopted; choose another answer."
+            )
         current = persons_grade(session)
         if current is not None and current.pk == answer.grade_id:
-            raise CorrectionError("This answer holds already; nothing was changed.")
+            raise CorrectionError("This answer is the current verdict already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
         row = _graded(session, by, SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True))

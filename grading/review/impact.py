@@ -44,7 +44,7 @@ class Stratum:
 
 
 class Corrections:
-    """How far people move rewards, by stratum: the mean of |human − shown reward| over the answers that hold.
+    """How far people move rewards, by stratum: the mean of |human − shown reward| over answers not undone.
 
     Few answers say little, so each mean of n answers is shrunk towards the wider one with the weight of SHRINK answers,
 
@@ -62,9 +62,11 @@ class Corrections:
         self._by_kind: dict[tuple[str, bool], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         for key, (n, total) in self._totals.items():
-            for sums, at in ((self._by_kind, (key.source, key.flagged)), (self._by_source, key.source)):
-                count, size = sums[at]  # type: ignore[index] # each sum has keys of its own
-                sums[at] = (count + n, size + total)  # type: ignore[index] # as above
+            kind = (key.source, key.flagged)
+            kind_n, kind_total = self._by_kind[kind]
+            self._by_kind[kind] = (kind_n + n, kind_total + total)
+            source_n, source_total = self._by_source[key.source]
+            self._by_source[key.source] = (source_n + n, source_total + total)
 
     def answers(self, key: Stratum) -> int:
         """How many corrections a stratum has had."""
@@ -78,14 +80,14 @@ class Corrections:
 
 
 def prior(source: str, *, flagged: bool) -> float:
-    """What a correction is expected to move where nobody has corrected yet, in reward."""
+    """The expected |correction| before there are any answers, in reward."""
     if flagged or source in (Source.FLOOR, ""):
         return PRIOR_FLAGGED
     return PRIOR_JUDGE if source in (Source.JUDGE, Source.HUMAN) else PRIOR_FALLBACK
 
 
 def corrections() -> Corrections:
-    """How far people moved rewards, from the answers that hold. One query."""
+    """How far people moved rewards, from the answers that were not undone. One query."""
     answers = ReviewAnswer.objects.effective().with_values().filter(yours(), settlement__value__isnull=False)
     size = Abs(F("value") - F("settlement__value"))
     sizes: dict[Stratum, list[float]] = defaultdict(list)
@@ -93,7 +95,7 @@ def corrections() -> Corrections:
         "session__category", "settlement__source", "stratum", size
     ):
         sizes[Stratum(arm, source, flag == FLAGGED)].append(correction)
-    # Sorted, so that the sums over wider strata are the same bits in whichever order the answers came.
+    # Sorted, so that the sums over wider strata are identical in any order of the answers.
     strata = sorted(sizes, key=lambda each: (each.arm or 0, each.source, each.flagged))
     return Corrections({stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata})
 

@@ -21,7 +21,7 @@ from grading.vocabulary import Source
 
 WINDOW_DAYS = 7
 CHART_DAYS = 14
-# Sources whose grade counts as valid where no rule speaks against it.
+# Sources whose grade counts as valid unless a flag is open.
 VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 
@@ -41,7 +41,7 @@ class TrustCell:
         return self.source not in {"", Source.FLOOR}
 
     @property
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         return self.source in VALID_SOURCES and not self.flagged
 
     @property
@@ -116,7 +116,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     )  # fmt: skip
     return Trust(
         coverage=Share(part=_count(graded), whole=_count(week)),
-        validity=Share(part=_count(cell for cell in graded if cell.holds), whole=_count(graded)),
+        validity=Share(part=_count(cell for cell in graded if cell.is_valid), whole=_count(graded)),
         provisional_today=Share(part=_count(provisional), whole=_count(graded_today)),
         provisional_by_source=dict(by_source.most_common()),
         ungraded_today=_count(of_today) - _count(graded_today),

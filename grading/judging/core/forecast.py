@@ -92,7 +92,7 @@ class ForecastEnding(StrEnum):
 class Forecast:
     """`curve` from now on, straight between its points; `at` is when nothing waits any more, if ever.
 
-    `opening` is the point at which calls can be made again, where that is later than now.
+    `opening` is the point at which calls can be made again, if that is later than now.
     """
 
     ending: ForecastEnding

@@ -13,7 +13,7 @@ from grading.judging.core.prompt import Case, Prompt, RubricText
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBytes:
-    """One log; `ids` are the hashes of its records, needed where another log follows. `format` as `OwnLog` has it."""
+    """One log; `ids` are the hashes of its records, needed if another log follows. `format` is as in `OwnLog`."""
 
     data: bytes
     filename: str

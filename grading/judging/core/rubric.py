@@ -79,7 +79,7 @@ def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Pr
         _require_text(errors, f"{at}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
         name = row["name"].strip()
         if name and name in names:
-            errors[section] = f"Each name may stand once; {name} stands twice: rename or remove one."
+            errors[section] = f"Names must be unique; {name} stands twice: rename or remove one."
         names.add(name)
     return errors
 

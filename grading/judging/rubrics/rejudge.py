@@ -110,7 +110,7 @@ def _enqueue_some(run_id: int) -> int:
             try:
                 with transaction.atomic():
                     why = _place(session_id, run, rubrics)
-            except Exception:  # one session that breaks must not keep the others of the run waiting for ever
+            except Exception:  # one broken session must not stop the others of the run
                 logger.exception("session %s cannot be judged again", session_id)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1

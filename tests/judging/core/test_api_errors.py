@@ -8,7 +8,13 @@ import anthropic
 import httpx2
 import pytest
 
-from grading.judging.core.api_errors import NotItsProtocol, classify, classify_batched, first_of_next_month, error_columns
+from grading.judging.core.api_errors import (
+    NotItsProtocol,
+    classify,
+    classify_batched,
+    error_columns,
+    first_of_next_month,
+)
 from grading.judging.core.verdict import DeferralScope
 from grading.vocabulary import Reason
 
