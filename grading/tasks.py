@@ -21,7 +21,7 @@ from grading.insight import agents, since
 from grading.intake import first_word, importing, naming
 from grading.intake.categories import changes as categories
 from grading.judging import canary, enqueuing, ordering, sweeper, worker
-from grading.judging.batches import attend as attend_batches
+from grading.judging.batches import poll_and_send as poll_and_send_batches
 from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
@@ -83,7 +83,7 @@ def judge_again() -> None:
 
 
 def batches() -> None:
-    attend_batches()
+    poll_and_send_batches()
 
 
 def prioritise() -> None:

@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 TRANSFER_SECONDS = 600
 PATH = "/v1/messages/batches"
 NOT_FOUND, REQUEST_TIMEOUT, RATE_LIMITED, SERVER_ERROR = 404, 408, 429, 500
-# With these two nothing was accepted, unlike with other server errors.
-TURNED_AWAY = frozenset({503, 529})
+# Server errors after which nothing was accepted. After others something may have been.
+NOT_ACCEPTED = frozenset({503, 529})
 
 
 class BatchApiError(Exception):
@@ -47,28 +47,28 @@ class BatchApiError(Exception):
 
     @property
     def is_definite(self) -> bool:
-        """Whether nothing can have come of the call. After a timeout or a broken connection something may have."""
+        """Whether the provider certainly did not carry out the call. After a timeout it may have."""
         if self.status is None or self.status == REQUEST_TIMEOUT:
             return False
-        return self.status < SERVER_ERROR or self.status in TURNED_AWAY
+        return self.status < SERVER_ERROR or self.status in NOT_ACCEPTED
 
     @property
     def concerns_quota(self) -> bool:
-        """Whether it says something about single calls too, unlike a missing batch or a full queue of batches."""
+        """Whether single calls would fail too. Not so for a missing batch or a full queue of batches."""
         if self.status == RATE_LIMITED:
             return getattr(self.error, "error_code", None) in SPEND_CODES
         return not self.is_missing
 
     def classify(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
-        """What the error means. Updates the judge's quota."""
-        answer = client.failed(self.error)
+        """The outcome that the error means. Updates the judge's quota."""
+        answer = client.outcome_of_error(self.error)
         if self.concerns_quota:
             quota.learn(judge, answer.result, started_at=started_at, now=clock.now())
         return answer
 
 
 def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
-    """Send the requests in `body`, the JSON of a create call, as it is read. Raises BatchApiError."""
+    """Create a batch from `body`, the JSON of the request, which is streamed. Raises BatchApiError."""
     from anthropic.types.messages import MessageBatch
 
     body.seek(0)
@@ -77,28 +77,28 @@ def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
 
 
 def retrieve(judge: Judge, provider_id: str) -> "MessageBatch":
-    """Raises BatchApiError."""
+    """A batch by its id at the provider. Raises BatchApiError."""
     with _call(judge) as sdk:
         return _checked(sdk.messages.batches.retrieve(provider_id))
 
 
 def cancel(judge: Judge, provider_id: str) -> None:
-    """Raises BatchApiError."""
+    """Ask the provider to cancel a batch. Raises BatchApiError."""
     with _call(judge) as sdk:
         sdk.messages.batches.cancel(provider_id)
 
 
 def list_since(judge: Judge, oldest: dt.datetime) -> list["MessageBatch"]:
-    """The key's batches that were created from `oldest` on, newest first. Raises BatchApiError."""
+    """The key's batches that were created at `oldest` or later, newest first. Raises BatchApiError."""
     with _call(judge) as sdk:
         batches = map(_checked, sdk.messages.batches.list(limit=100))
         return list(takewhile(lambda batch: batch.created_at >= oldest, batches))
 
 
 def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualResponse"]:
-    """The results of a batch that has ended, in no order; unreadable lines are skipped. Raises BatchApiError.
+    """The results of a batch that has ended, in any order; unreadable lines are skipped. Raises BatchApiError.
 
-    They are downloaded to a file first: applying them takes longer than a connection can be expected to stay open.
+    They are downloaded to a file first, because applying them takes longer than a connection may stay open.
     """
     from anthropic.types.messages import MessageBatchIndividualResponse
 
@@ -120,7 +120,7 @@ def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualR
 
 @contextmanager
 def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Anthropic"]:
-    """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Raises BatchApiError."""
+    """The client, for calls within `seconds` (by default JUDGE_TIMEOUT). Turns every exception into BatchApiError."""
     from grading.judging import deadline
 
     try:
@@ -131,7 +131,7 @@ def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Ant
 
 
 def _checked(batch: "MessageBatch | Any") -> "MessageBatch":
-    """Validate a batch: the SDK doesn't check what a gateway answers."""
+    """The batch, after a check that the SDK does not make. Raises NotItsProtocol if it is not one."""
     from anthropic.types.messages import MessageBatch
 
     if (

@@ -2,7 +2,7 @@
 
 backlog ─► lease ─► prompts to a file ─► batch and attempt rows, jobs SENT ─► create ─► poll ─► results.apply
                                                                                 │
-                                  no answer: looked up in the provider's list, else lost and queued again
+                          no answer: looked up in the provider's list, or else lost and queued again
 """
 
 import datetime as dt
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 # Well below the provider's limits (100,000 and 256 MB).
 MAX_REQUESTS, MAX_BYTES = 10_000, 200_000_000
 CHUNK_SIZE = 500
-# The provider ends a batch within a day; some hours later it is given up.
+# The provider ends a batch within MAX_AGE; GRACE later it is given up.
 MAX_AGE, GRACE = dt.timedelta(hours=24), dt.timedelta(hours=2)
 # While results are applied, `polled_at` is renewed after this many, so that no other worker polls the batch.
 RENEW_EVERY = 50
@@ -53,7 +53,7 @@ CLOCK_SKEW = dt.timedelta(minutes=2)
 MAY_BE_PAID = "It may have been paid for."
 
 
-def attend() -> None:
+def poll_and_send() -> None:
     """Apply the results of sent batches, then send the backlog. Runs on the schedule."""
     poll()
     send()
@@ -66,8 +66,8 @@ def attend() -> None:
 class BatchDraft:
     """A batch before it is sent: its unsaved `attempts`, and their requests as JSON in `body`.
 
-    `usd` is what they should cost in dollars, `usd_by_payer` the same by the token on whose quota it counts.
-    `refused_usd`: the cost of the request that today's budget did not allow.
+    `usd` is their expected cost in dollars, `usd_by_payer` the same by the token that pays. `refused_usd` is the cost
+    of the request that today's budget did not allow, None if it allowed all.
     """
 
     body: IO[bytes]
@@ -83,14 +83,15 @@ class BatchDraft:
         self.usd_by_payer[attempt.payer_id] += attempt.estimated_usd or 0.0
 
     def lease_tokens(self) -> Iterator[list[uuid.UUID]]:
-        """In chunks for SQL."""
+        """The lease tokens of the attempts, in chunks for SQL."""
         for start in range(0, len(self.attempts), CHUNK_SIZE):
             yield [attempt.lease_token for attempt in self.attempts[start : start + CHUNK_SIZE]]
 
 
 def send(*, rng: Random | None = None) -> int:
-    """Send the backlog of every judge that takes batches now; how many requests the provider accepted."""
-    ready, sent = worker.ready(clock.now()), 0
+    """Send the backlog of every judge that takes batches now. Returns how many requests were accepted."""
+    ready = worker.ready(clock.now())
+    sent = 0
     for role in ordering.batched_roles(clock.now(), list(ready)):
         judge = ready[role]
         with TemporaryFile(dir=settings.STATE_DIR) as body:
@@ -109,10 +110,11 @@ def send(*, rng: Random | None = None) -> int:
 
 
 def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
-    """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget spent or half a lease
-    over.
+    """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget is spent or half of
+    the lease is over.
     """
-    draft, started = BatchDraft(body=body), time.monotonic()
+    draft = BatchDraft(body=body)
+    started = time.monotonic()
     limit = JudgePolicy.objects.current().daily_budget_usd
     remaining_usd = None if limit is None else limit - budget.spent_today(clock.now())
     body.write(b'{"requests":[')
@@ -145,7 +147,8 @@ def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, b
     worker.update_rubric(turn.job, session)
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
-    if needless := worker.why_needless(turn, session, hashes, inputs_sha256):
+    needless = worker.why_needless(turn, session, hashes, inputs_sha256)
+    if needless:
         results.close(turn.job, turn.token, needless)
         return None
     payer = budget.payer(turn.job, session)
@@ -185,7 +188,9 @@ def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, b
 
 
 def record(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
-    """Write batch, attempts and jobs, in one transaction before the call; None if nothing may be sent any more."""
+    """Write the batch, its attempts and jobs, before the call. None if there are no requests, or quota or budget do not
+    allow them.
+    """
     now = clock.now()
     with transaction.atomic():
         is_out = quota.current(judge).is_out
@@ -202,7 +207,7 @@ def record(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
 
 
 def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
-    """Send a recorded batch; whether the provider accepted it. If that is unknown it stays SENDING until `poll`."""
+    """Send a recorded batch. Returns whether the provider accepted it; if that is unknown the batch stays SENDING."""
     try:
         created = batch_api.create(judge, body)
     except BatchApiError as error:
@@ -210,8 +215,9 @@ def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
         logger.warning("%s was not accepted: %s", batch, error)
         if error.is_definite:
             # Nothing was accepted or charged: every job is queued again, and its attempt says why.
-            now, result = clock.now(), answer.result
-            reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
+            now = clock.now()
+            reason = getattr(answer.result, "reason", "")
+            detail = getattr(answer.result, "detail", "")
             with transaction.atomic():
                 attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
                 JudgeJob.objects.sent_with(attempts).queue_again()
@@ -241,20 +247,22 @@ def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
 
 
 def poll(*, rng: Random | None = None) -> int:
-    """Poll every open batch that is due; how many results were applied. Polling costs nothing, so it goes on while the
-    judge is paused or out of quota.
+    """Poll every open batch that is due, even if the judge is paused or out of quota, because polling costs nothing.
+    Returns how many results were applied.
     """
-    now, applied = clock.now(), 0
+    now = clock.now()
+    applied = 0
     shortest = dt.timedelta(seconds=settings.JUDGE_BATCH_POLL_SECONDS)
     for batch in JudgeBatch.objects.open():
-        is_ahead = batch.polled_at is not None and batch.polled_at > now  # by a clock that was wrong
-        if is_ahead or now >= (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest):
+        is_in_future = batch.polled_at is not None and batch.polled_at > now  # a clock was wrong
+        due_at = (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest)
+        if is_in_future or now >= due_at:
             applied += poll_batch(batch, now, rng or SystemRandom())
     return applied
 
 
 def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
-    """Poll one batch, unless another worker has since it was loaded; how many results were applied."""
+    """Poll one batch, unless another worker has since it was loaded. Returns how many results were applied."""
     unchanged = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
     if not unchanged.update(polled_at=now):
         return 0
@@ -279,10 +287,11 @@ def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
 
 
 def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
-    """Apply the results of a batch that has ended; how many. One that cannot be applied leaves the batch open."""
+    """Apply the results of a batch if it has ended. Returns how many. If one fails, the batch stays open."""
     if batch_api.retrieve(judge, batch.provider_id).processing_status != "ended":
         return 0
-    applied, broken = 0, 0
+    applied = 0
+    broken = 0
     for number, line in enumerate(batch_api.results(judge, batch.provider_id), start=1):
         try:
             applied += apply_result(batch, judge, line, rng)
@@ -297,7 +306,7 @@ def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
 
 
 def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse", rng: Random) -> bool:
-    """Apply one result, once: repeated and unknown ones change nothing."""
+    """Apply one result. Returns False for one that was applied before or belongs to no attempt of the batch."""
     rows = batch.attempt_rows.filter(lease_token=lease_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
     attempt = rows.select_related("job__rubric").first()
     if attempt is None:
@@ -314,7 +323,7 @@ def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualR
 
 
 def lease_token(custom_id: str) -> uuid.UUID:
-    """The lease that a request's id names; for an id that is not ours, one that no job has."""
+    """The lease token in a request's id. If the id is none of ours, a token that no job has."""
     try:
         return uuid.UUID(hex=custom_id)
     except ValueError:
@@ -322,11 +331,11 @@ def lease_token(custom_id: str) -> uuid.UUID:
 
 
 def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -> CallOutcome:
-    """One line of a batch's results as the answer that a single call would have had; costs are those of a batch."""
+    """The outcome that a line of a batch's results stands for, at the price of a batch."""
     result, rubric = line.result, attempt.job.rubric
     match result.type:
         case "succeeded":
-            # All evidence up to now, which includes what the judge read: no verdict may be copied from it.
+            # To detect a copied rationale. All evidence up to now includes what the judge read.
             session = Session.objects.with_people().get(pk=attempt.job.session_id)
             evidence = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS).user
             return client.read(result.message, rubric, unpack(attempt.citable), evidence=evidence, batch=True)
@@ -355,14 +364,15 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
 
 
 def find_sent(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
-    """Look up a batch of which nobody knows whether the provider accepted it: its sender died or got no answer.
+    """Find a batch at the provider whose sender died or got no answer, so that it is unknown whether it was accepted.
 
-    The provider's list has each batch's creation time and number of requests; the results of one that has ended show
-    whether it is ours. While a candidate has not ended, wait.
+    Candidates are batches of the same size and time; the results of one that has ended show whether it is ours. The
+    batch is lost if none is and all candidates have ended.
     """
     if now < batch.created_at + dt.timedelta(seconds=batch_api.TRANSFER_SECONDS) + CLOCK_SKEW:
-        return  # its sender may still be at it
-    is_running, size = False, batch.attempt_rows.count()
+        return  # its sender may still be sending it
+    is_running = False
+    size = batch.attempt_rows.count()
     provider_ids = set(JudgeBatch.objects.exclude(provider_id="").values_list("provider_id", flat=True))
     for candidate in batch_api.list_since(judge, batch.created_at - CLOCK_SKEW):
         counts = candidate.request_counts

@@ -1,7 +1,7 @@
 """Judges two known logs once a day: if their grades change, the grading has changed.
 
-They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are no
-sessions: only `CanaryRun` and the call's cost are stored, so that no list, figure or bandit contains them.
+They pass through the reader, the signals, the trajectory grade, the judge's prompt, the call and the score. They are
+not sessions: only `CanaryRun` and the call's cost are stored, so that no list, figure or bandit contains them.
 """
 
 import datetime as dt
@@ -51,7 +51,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     production = collect(signals)
     fallback = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
     case = Case(metadata={"kind of work": "code"}, signals=signals, production=production)
-    # Written by the process that also writes the prompts of sessions.
+    # The prompt is built by the same process as the prompts of sessions.
     order = PromptOrder(
         case=case,
         logs=[LogBytes(data=data, filename=f"{which}.jsonl")],
@@ -79,11 +79,11 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     if not is_new:
         return None
     call = row.call = key_tests.begin(judge)
-    row.save()  # before the call, so that it is known for what it was
+    row.save()  # before the call, so that the call is on record as a canary's
     outcome = client.send(judge, prompt, rubric)
     row.model, row.route = outcome.model or judge.model, judge.route
     if isinstance(outcome.result, Graded):
-        scored = results.computed(outcome.result, rubric)
+        scored = results.compute_score(outcome.result, rubric)
         row.verdict = None if scored is None else scored.value
     else:
         call.reason = outcome.result.reason if isinstance(outcome.result, Deferred) else Reason.UNPARSABLE_VERDICT

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_OUTPUT_TOKENS, GREETING_TOKENS = 4096, 8
-# A host that takes longer (seconds) to accept a connection is away.
+# A host that takes longer to accept a connection, in seconds, is unreachable.
 CONNECT_SECONDS = 10
 LARGEST_COUNT = 2**31 - 1
 # A 4xx answer comes before any work is done.
@@ -38,9 +38,9 @@ REJECTED = range(400, 500)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The outcome of a call. `row`: the attempt's other columns, with token counts as far as the reply has them.
+    """The outcome of a call. `row` has the attempt's other columns, token counts and cost among them if they are known.
 
-    `limits`: the rate limits in the headers of the reply, None without one. `route`: if not the judge's own address.
+    `limits` are the rate limits in the reply's headers, None without a reply. `route` is empty for the judge's own.
     """
 
     result: Result
@@ -51,7 +51,12 @@ class CallOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON, for `from_dict`; without the limits."""
-        return {"result": verdict.packed(self.result), "model": self.model, "row": self.row, "route": self.route}
+        return {
+            "result": verdict.result_as_dict(self.result),
+            "model": self.model,
+            "row": self.row,
+            "route": self.route,
+        }
 
     @property
     def cost_usd(self) -> float | None:
@@ -59,21 +64,22 @@ class CallOutcome:
         return cost
 
     def used(self, expected: CallCost, *, characters: int) -> CallCost | None:
-        """What a call with a prompt of this many characters used of the rate limits: the reply's counts, or `expected`
-        without them. None if the call was rejected.
+        """What the call used of the rate limits, by the reply's token counts; `expected` if it has none, None if the
+        call was rejected. `characters` is the length of the prompt.
         """
         if self.row.get("http_status") in REJECTED:
             return None
-        read, written = self.row.get("input_tokens"), self.row.get("output_tokens")
-        if read is None or written is None:
+        input_tokens = self.row.get("input_tokens")
+        output_tokens = self.row.get("output_tokens")
+        if input_tokens is None or output_tokens is None:
             return expected
-        read += self.row.get("cache_write_tokens") or 0
-        return CallCost(input_tokens=read, output_tokens=written, characters=characters)
+        input_tokens += self.row.get("cache_write_tokens") or 0
+        return CallCost(input_tokens=input_tokens, output_tokens=output_tokens, characters=characters)
 
 
 def from_dict(stored: Mapping[str, Any]) -> CallOutcome:
     """The outcome that `CallOutcome.as_dict` wrote."""
-    return CallOutcome(**{**stored, "result": verdict.unpacked(stored["result"])})
+    return CallOutcome(**{**stored, "result": verdict.result_from_dict(stored["result"])})
 
 
 def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
@@ -94,7 +100,7 @@ def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
         answer = read(response.parse(), rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
         return replace(answer, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified and recorded, and logged if unexpected
-        return failed(error, limits)
+        return outcome_of_error(error, limits)
 
 
 def greet(judge: Judge, *, seconds: float) -> tuple[Deferred | None, str, dict[str, Any]]:
@@ -118,7 +124,8 @@ def greet(judge: Judge, *, seconds: float) -> tuple[Deferred | None, str, dict[s
             )
     except Exception as error:  # noqa: BLE001 - classified and returned
         return api_errors.classify(error, clock.now()), "", {}
-    if (not_a_message := _check_message(reply)) is not None:
+    not_a_message = _check_message(reply)
+    if not_a_message is not None:
         return not_a_message, "", {}
     return None, visible(str(reply.model))[:120], _counts(reply)
 
@@ -185,11 +192,12 @@ def read(
     request_id: str = "",
     batch: bool = False,
 ) -> CallOutcome:
-    """The outcome in a reply to a prompt with `citable` events; `batch`: at a batch's price.
+    """Read a reply: the verdict, or why it has none, and its token counts and cost, at the price of a batch if `batch`.
 
-    `evidence`: what the judge read, to detect a rationale that is copied from it.
+    `citable` are the event numbers of the prompt. `evidence` is what the judge read, to detect a copied rationale.
     """
-    if (not_a_message := _check_message(message)) is not None:
+    not_a_message = _check_message(message)
+    if not_a_message is not None:
         return CallOutcome(result=not_a_message, row={"http_status": 200})
     reply = cast("Message", message)
     return CallOutcome(
@@ -200,7 +208,7 @@ def read(
 
 
 def _check_message(reply: object) -> Deferred | None:
-    """None if a reply is a message; else the error."""
+    """The error if a reply is not a message, else None."""
     from anthropic.types import Message
 
     if isinstance(reply, Message) and isinstance(reply.content, list):
@@ -210,7 +218,7 @@ def _check_message(reply: object) -> Deferred | None:
 
 
 def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
-    """The token counts of a reply, None if they are unreadable, and its cost."""
+    """The token counts of a reply and its cost in dollars, as columns of an attempt; None if they are unreadable."""
     usage = message.usage
     row: dict[str, Any] = {
         "input_tokens": _count(usage, "input_tokens"),
@@ -226,19 +234,18 @@ def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
 
 
 def _count(usage: object, name: str) -> int | None:
+    """A token count of a reply; None if it is missing or no count that a column can store."""
     value = getattr(usage, name, None)
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
-def failed(error: Exception, limits: RateLimits | None = None) -> CallOutcome:
-    """The outcome of a call that raised; `limits` as its headers said before that."""
+def outcome_of_error(error: Exception, limits: RateLimits | None = None) -> CallOutcome:
+    """The outcome of a call that raised `error`. `limits` are the rate limits of its reply, if one had arrived."""
     import anthropic
 
     result = api_errors.classify(error, clock.now())
     if result.reason is Reason.NEEDS_ATTENTION:
         logger.error("the judge's answer needs attention: %s", result.detail, exc_info=error)
-    return CallOutcome(
-        result=result,
-        row=api_errors.identity(error),
-        limits=ratelimits.parse(error.response.headers) if isinstance(error, anthropic.APIStatusError) else limits,
-    )
+    if isinstance(error, anthropic.APIStatusError):
+        limits = ratelimits.parse(error.response.headers)
+    return CallOutcome(result=result, row=api_errors.error_columns(error), limits=limits)

@@ -1,6 +1,6 @@
-"""Sessions that came in while there was no judge: which they are, and what judging them would cost.
+"""Sessions that arrived while there was no judge: which they are, and what judging them would cost.
 
-A key alone has none of them judged. A person chooses: those of the last 14 days, older ones, or all.
+A new key does not have them judged. A person chooses which: those of the last 14 days, the older ones, or all.
 """
 
 import datetime as dt
@@ -29,12 +29,12 @@ CHOICES: tuple[Choice, ...] = get_args(Choice)
 
 
 class ChoiceRefused(Exception):
-    """Nothing was queued; the message says why and what to do."""
+    """Nothing was queued. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierSessions:
-    """How many sessions wait for a choice and what they would cost: of the last RECENT_DAYS, and older ones."""
+    """The number and cost of the sessions that wait for a choice: those of the last RECENT_DAYS, and older ones."""
 
     recent: CostEstimate
     older: CostEstimate
@@ -45,13 +45,13 @@ class EarlierSessions:
 
     @property
     def recent_words(self) -> str:
-        return f"{_counted(self.recent.count, 'session')} of the last {RECENT_DAYS} days, {price(self.recent)}"
+        return f"{_number_of('session', self.recent.count)} of the last {RECENT_DAYS} days, {price(self.recent)}"
 
     @property
     def older_words(self) -> str:
         if self.recent.count:
-            return f"{_counted(self.older.count, 'older one')}, {price(self.older)}"
-        return f"{_counted(self.older.count, 'session')} older than {RECENT_DAYS} days, {price(self.older)}"
+            return f"{_number_of('older one', self.older.count)}, {price(self.older)}"
+        return f"{_number_of('session', self.older.count)} older than {RECENT_DAYS} days, {price(self.older)}"
 
     @property
     def all_words(self) -> str:
@@ -60,12 +60,16 @@ class EarlierSessions:
     @property
     def sentence(self) -> str:
         """12 sessions of the last 14 days, about $0.40; 62 older ones, about $2.10."""
-        parts = [self.recent_words] * bool(self.recent.count) + [self.older_words] * bool(self.older.count)
+        parts = []
+        if self.recent.count:
+            parts.append(self.recent_words)
+        if self.older.count:
+            parts.append(self.older_words)
         return f"{'; '.join(parts)}."
 
     @property
     def caveats(self) -> list[str]:
-        """What the price rests on, where that is little."""
+        """Why the price is a rough estimate, a sentence for each reason."""
         judge = judges.first()
         model = judge.model if judge else settings.JUDGE_MODEL
         lines = []
@@ -83,17 +87,13 @@ def price(estimate: CostEstimate) -> str:
 
 
 def sessions(choice: Choice, now: dt.datetime) -> SessionQuerySet:
-    """Your sessions that came in while there was no judge, and about which none has been asked since.
-
-    Left out is what nobody wants judged, what has nothing to read, and what somebody has chosen already. A session
-    belongs here by the same rule as in `enqueuing.came_without_judge`.
-    """
+    """The chosen ones of your sessions that wait for a choice."""
     recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
     return _waiting().filter({"recent": recent, "older": ~recent, "all": Q()}[choice])
 
 
 def count(now: dt.datetime) -> EarlierSessions | None:
-    """None where no session waits for a choice, or no rubric is in force by which it could be judged."""
+    """How many sessions wait for a choice; None if there are none, or no rubric is in force."""
     recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
     counts = _waiting().order_by().aggregate(recent=Count("pk", filter=recent), older=Count("pk", filter=~recent))
     rubric = _rubric() if any(counts.values()) else None
@@ -104,10 +104,11 @@ def count(now: dt.datetime) -> EarlierSessions | None:
 
 
 def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.datetime) -> JudgeRun:
-    """Have the chosen sessions judged, as a run that can be called off.
+    """Start a run that judges the chosen sessions, and that can be cancelled. Of two people who choose the same
+    sessions at once, one is refused.
 
-    `at_most` is how many there were when the price was shown: nobody pays for more than that. Of two people who choose
-    the same at once, one is refused. ChoiceRefused says why nothing was queued.
+    `at_most` is the number of sessions for which the person saw the price. Raises ChoiceRefused if more wait now, none
+    wait, or there is no judge or rubric.
     """
     first = judges.first()
     if first is None:
@@ -127,17 +128,29 @@ def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.da
 
 
 def _waiting() -> SessionQuerySet:
-    grades = Grade.objects.chain().filter(source=Source.JUDGE)
-    skipped = grades.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"), status=Status.SKIPPED)
-    unread = Grade.objects.chain().without_judge().exclude(Exists(skipped.exclude(reason=Reason.NOT_CONFIGURED)))
+    """Your sessions that arrived while there was no judge and have had no job or verdict since.
+
+    Sessions are left out that are not to be judged, get no reward, have nothing to read, or were chosen already.
+    `enqueuing.came_without_judge` is the same rule for one session.
+    """
+    judge_grades = Grade.objects.chain().filter(source=Source.JUDGE)
+    # A later skip for another reason, such as no evidence, replaces "there is no judge".
+    later_skips = judge_grades.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"), status=Status.SKIPPED)
+    other_reasons = later_skips.exclude(reason=Reason.NOT_CONFIGURED)
+    without_judge = Grade.objects.chain().without_judge().exclude(Exists(other_reasons))
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT).exclude(state=JobState.CANCELLED)
-    verdicts = grades.filter(session=OuterRef("pk"), status=Status.SCORED)
-    waiting = Session.objects.yours().filter(pk__in=unread.order_by().values("session"))
-    waiting = waiting.exclude(history=JudgeChoice.NONE).exclude(outcome__in=NO_REWARD)
-    waiting = waiting.exclude(Exists(jobs)).exclude(Exists(verdicts))
-    # Of runs that have not got all of their jobs yet, the sessions that have none.
-    runs = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total"))
-    chosen = [key for run in runs for key in run.sessions[run.placed :]]
+    verdicts = judge_grades.filter(session=OuterRef("pk"), status=Status.SCORED)
+    waiting = (
+        Session.objects.yours()
+        .filter(pk__in=without_judge.order_by().values("session"))
+        .exclude(history=JudgeChoice.NONE)
+        .exclude(outcome__in=NO_REWARD)
+        .exclude(Exists(jobs))
+        .exclude(Exists(verdicts))
+    )
+    # A person has chosen these too: their run has not made their jobs yet.
+    unfinished_runs = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total"))
+    chosen = [session_id for run in unfinished_runs for session_id in run.sessions[run.placed :]]
     return waiting.exclude(pk__in=Keys(chosen)) if chosen else waiting
 
 
@@ -147,5 +160,5 @@ def _rubric() -> Rubric | None:
     return rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def _number_of(noun: str, count: int) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

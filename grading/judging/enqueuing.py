@@ -1,4 +1,4 @@
-"""Enqueues sessions for judging: a job row, unless one is open or nothing new could come of it."""
+"""Enqueues sessions for judging: makes a job row, unless one is open or there is nothing new to judge."""
 
 import datetime as dt
 from typing import Any
@@ -22,8 +22,8 @@ from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
 
 CATCH_UP_LIMIT = 200
 # Why no job is made without a person's request.
-HISTORY = "Handed in as history, without a verdict; a person can ask for one"
-SAMPLE = "A sample is judged only where a person asks for it: calls cost money"
+HISTORY = "Submitted as history, without a verdict; a person can ask for one"
+SAMPLE = "A sample is judged only if a person asks for it, because calls cost money"
 NO_JUDGE = "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge"
 # A session that goes on after its verdict is judged again once it has been quiet for this long, at most this often: an
 # agent that could ask without limit would stop at the best answer.
@@ -31,14 +31,14 @@ QUIET, MAX_REJUDGED = dt.timedelta(minutes=30), 3
 
 
 def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
-    """Make a job for the session, unless one is open or its verdict has read all evidence; the open job, if any.
+    """Make a job for the session, unless one is open or its verdict has read all evidence. Returns the open job.
 
-    A session that arrived while there was no judge gets no job unless it `is_new`, that is, has new evidence: a person
+    A session that arrived while there was no judge gets a job only if it `is_new`, that is, has new evidence: a person
     chooses which of the others are judged (`judging.earlier`).
 
-    A stale verdict's job goes first, with one job for each thing that the verdict has not read. If no job can be made,
-    or it must wait for quota, a judge grade says why. Runs in the caller's transaction, which settles afterwards. Wakes
-    a worker on commit.
+    The job of a stale verdict goes first; there is one for each piece of evidence that the verdict has not read. If no
+    job can be made, or it must wait for quota, a judge grade says why. Runs in the caller's transaction, which settles
+    afterwards. Wakes a worker on commit.
     """
     jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
     hashes = judgeable(session)
@@ -46,8 +46,8 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     verdict, unread = rewards.verdict_and_unread([grade for grade in session.grades.all() if not grade.parallel])
     if jobs:
         job = jobs[0]
-        # An open job follows evidence that came after it: a queued one goes first if the verdict hasn't read all of it,
-        # and a parked one is queued again if it was never tried with these inputs.
+        # New evidence changes an open job: a queued one goes first if the verdict hasn't read all of it, and a parked
+        # one is queued again if it was never tried with these inputs.
         if unread:
             queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
             queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
@@ -61,7 +61,11 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     if verdict is None:
         # Sessions of a sample, of history, and of before there was a judge are judged only if a person asks for it.
         is_skipped = grade is not None and grade.status is Status.SKIPPED
-        declined = SAMPLE if session.is_sample else HISTORY if session.history == JudgeChoice.NONE else ""
+        declined = ""
+        if session.is_sample:
+            declined = SAMPLE
+        elif session.history == JudgeChoice.NONE:
+            declined = HISTORY
         lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
         if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
             grade = _skipped(Reason.DECLINED, declined)
@@ -88,23 +92,23 @@ def came_without_judge(session: Session) -> bool:
 
 
 def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unread: str) -> bool:
-    """Whether to make a job: there is no verdict, or there is evidence that it has not read and that had no job yet.
+    """Whether to make a job: there is no verdict, or it has not read some evidence for which no job was made before.
 
-    A verdict without a record of what it read counts for exactly its inputs.
+    A verdict without a record of what it read has read exactly its inputs.
     """
     if verdict is None:
         return True
     if verdict.evidence.get("read"):
         earlier = {job.unread for job in session.judge_jobs.all() if job.unread}
         return bool(unread) and unread not in earlier and len(earlier) < MAX_REJUDGED
-    # Under whatever rubric: a person decides whether a new rubric is worth judging again.
+    # Under any rubric: a person decides whether sessions are judged again by a new one.
     return not session.grades.chain().verdicts().filter(inputs_sha256=inputs_sha256).exists()
 
 
 def _due(verdict: Grade | None) -> dt.datetime:
-    """When a job is due. If the current verdict has read a log, the session may go on: wait until it has been quiet."""
+    """When a job is due: after QUIET if the current verdict has read a log, because the session may go on; else now."""
     read = {} if verdict is None else verdict.evidence.get("read") or {}
-    return clock.now() + (QUIET if read.get("transcript") else dt.timedelta(0))
+    return clock.now() + QUIET if read.get("transcript") else clock.now()
 
 
 def add(
@@ -122,8 +126,8 @@ def add(
 ) -> JudgeJob:
     """Create a queued job, and wake a worker once the caller's transaction is committed.
 
-    `backlog` None: by how long ago the session ended. `unread`: the fingerprint of what a stale verdict has not read.
-    `sample` and `sample_of`: a further reading's number and first verdict.
+    `backlog` is by default decided by when the session ended. `unread` is the fingerprint of the evidence that a stale
+    verdict has not read. `sample` and `sample_of` are the number and the first verdict of a further reading.
     """
     job = JudgeJob.objects.create(
         session=session,
@@ -144,7 +148,7 @@ def add(
 
 
 def is_backlog(session: Session, now: dt.datetime) -> bool:
-    """Whether new sessions go before it: it ended longer ago than JUDGE_NEW_MINUTES."""
+    """Whether the session ended more than JUDGE_NEW_MINUTES ago, so that new sessions go before it."""
     return session.ended_at < now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
 
 
@@ -194,7 +198,7 @@ def record(session: Session, status: SourceGrade, *, parallel: bool = False, **i
 
 
 def wake_workers() -> None:
-    """Wake a worker once this transaction is committed. Without a broker the job waits for the next sweep."""
+    """Wake a worker once the transaction is committed. Without a broker the job waits for the next sweep."""
     from grading.wakeup import publish
 
     transaction.on_commit(publish)
@@ -203,7 +207,7 @@ def wake_workers() -> None:
 def read_again(session: Session) -> JudgeJob | None:
     """Make a job for the next of a contested session's three readings, if one is due.
 
-    One reading after the other, behind everything else that waits. Runs in the caller's transaction, which settles
+    The readings are made one after the other, and after all other jobs. Runs in the caller's transaction, which settles
     afterwards if there is a job.
     """
     reading = rereading.next_reading(session)
@@ -230,10 +234,9 @@ def after_verdict(session: Session, job: JudgeJob) -> None:
 
 
 def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
-    """Make jobs for a repeat by the same judge and a second opinion by another family, for fixed shares of sessions.
+    """Make jobs for a repeat by the same judge and a second opinion by another family's, if the session was drawn.
 
-    The draw was made when the session arrived (`grading.review.shares`), so that order, retries and restarts do not
-    change it.
+    It was drawn when it arrived (`grading.review.shares`), so that order, retries and restarts do not matter.
     """
     if not job.is_first:
         return []
@@ -253,7 +256,7 @@ def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
 
 
 def catch_up(limit: int = CATCH_UP_LIMIT) -> int:
-    """Make jobs for missed further readings, or recheck the review rules if none can be made; how many jobs."""
+    """Make missing jobs for further readings; recheck the review rules if none can be made. Returns how many."""
     if not quota.is_configured():
         return 0
     count = 0
@@ -269,7 +272,7 @@ def catch_up(limit: int = CATCH_UP_LIMIT) -> int:
 
 
 def take_up_abandoned(limit: int = CATCH_UP_LIMIT) -> int:
-    """Enqueue sessions whose job an earlier version abandoned; how many."""
+    """Enqueue sessions whose job an earlier version abandoned. Returns how many."""
     latest = Grade.objects.chain().filter(source=Source.JUDGE, session=OuterRef("pk")).order_by("-pk")
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)
     sessions = Session.objects.filter(~Exists(jobs.open()), Exists(jobs.filter(state=JobState.ABANDONED)))
@@ -278,6 +281,7 @@ def take_up_abandoned(limit: int = CATCH_UP_LIMIT) -> int:
     for session in sessions[:limit]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-            count += enqueue(locked) is not None
+            if enqueue(locked) is not None:
+                count += 1
             rewards.settle(locked)
     return count

@@ -25,20 +25,22 @@ def inputs_sha256(hashes: dict[str, str]) -> str:
 
 
 def evidence_read(session: Session) -> dict[str, Any]:
-    """What the session's evidence shows now, as JSON of `Shown`; empty if no grade says it."""
+    """What the session's evidence shows, as JSON of `Shown`, by its latest grade with evidence; empty without one."""
     latest = rewards.latest_evidence(session.grades.all())
     return {} if latest is None else latest.as_dict()
 
 
 def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:
-    """The rubric as the judge reads it, without an example that is the session it is `about`."""
-    examples = [each for each in rubric.examples if about is None or each.get("session") != about.pk]
+    """The rubric as the judge reads it. An example that is the judged session (`about`) is left out."""
+    examples = [example for example in rubric.examples if about is None or example.get("session") != about.pk]
     return RubricText(
         sha256=rubric.sha256,
         text=rubric.text,
         dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
         bands=[Band(**band) for band in rubric.bands],
-        examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in examples],
+        examples=[
+            Example(summary=example["summary"], score=example["score"], why=example["why"]) for example in examples
+        ],
         kind=WorkKind(rubric.kind),
     )
 
@@ -61,7 +63,7 @@ def build(
     for row in rows:
         with store.open(row) as stream:
             data = stream.read()
-        ids = () if row is rows[-1] else logs.load_records(row).ids
+        ids = () if row is rows[-1] else logs.load_records(row).ids  # the last log has none that follows
         log_bytes.append(LogBytes(data=data, filename=row.filename, ids=ids, format=row.format))
     order = PromptOrder(
         case=case(session, with_events=False),
@@ -76,7 +78,7 @@ def build(
 
 
 def case(session: Session, *, with_events: bool = True) -> Case:
-    """What there is to judge of a session, with its events (an iterator) or without."""
+    """A session as the input of a prompt, with its events (an iterator) or without."""
     grading_input = sources.load_input(session)
     failed: list[str] = []
     others: list[str] = []

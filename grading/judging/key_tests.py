@@ -15,25 +15,25 @@ from grading.judging.judges import Judge
 from grading.models import JudgeKeyTest
 from grading.models.judge_keys import HINT_LENGTH
 
-# A person waits for the page meanwhile.
+# The longest test call, in seconds: a person is waiting for the page.
 SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTest:
-    """A test's row, and its error; None if the judge answered."""
+    """The row of a test and its error, None if the judge answered."""
 
     row: JudgeKeyTest
     trouble: Deferred | None
 
     @property
     def refused(self) -> bool:
-        """Whether the key, the model or the address is wrong, so that trying again is no use."""
+        """Whether the key, the model or the address is wrong, so that a retry cannot help."""
         return self.trouble is not None and self.trouble.scope is DeferralScope.CONFIGURATION
 
 
 def test(judge: Judge, by: User) -> KeyTest:
-    """Make the test call. Its row is written first, so that no call is unrecorded."""
+    """Make the test call. Its row is written first, so that every call is on record."""
     row = begin(judge, by)
     trouble, model, counts = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
     if trouble is not None:
@@ -43,14 +43,14 @@ def test(judge: Judge, by: User) -> KeyTest:
 
 
 def begin(judge: Judge, by: User | None = None) -> JudgeKeyTest:
-    """Create the row of a call that judges no session, before the call. It has only the end of the key."""
+    """Create the row of a call that judges no session, before the call. It has only the last characters of the key."""
     return JudgeKeyTest.objects.create(
         hint=judge.api_key[-HINT_LENGTH:], model=judge.model, by=by, started_at=clock.now()
     )
 
 
 def finish(row: JudgeKeyTest, judge: Judge, model: str, counts: Mapping[str, Any]) -> None:
-    """Record the end of a call. `model` is what answered, "" if nothing did; `counts` its tokens and cost."""
+    """Record the end of a call. `model` is the one that answered, "" without an answer; `counts`: tokens and cost."""
     row.finished_at, row.model = clock.now(), model or row.model
     # The service may echo the key.
     row.detail = row.detail.replace(judge.api_key, f"…{row.hint}")
@@ -63,6 +63,6 @@ def learn(judge: Judge, tested: KeyTest) -> None:
     """Update the quota of the key in use by its test, as any other call does."""
     at = {"started_at": tested.row.started_at, "now": clock.now()}
     if tested.trouble is None:
-        quota.answered(judge, **at)
+        quota.reopen_after_answer(judge, **at)
     else:
         quota.learn(judge, tested.trouble, **at)

@@ -1,4 +1,4 @@
-"""The order of jobs: what each is worth, which are judged one by one and which wait to be sent in a batch."""
+"""The order of jobs: the worth of each, which are judged in single calls and which are sent in a batch."""
 
 import datetime as dt
 from collections import defaultdict
@@ -19,23 +19,24 @@ from grading.reward.reserve import may_go_first
 CHUNK_SIZE = 500
 # How long the backlog is sent one by one after the provider refused a batch.
 REFUSED_FOR = dt.timedelta(minutes=15)
-# The latest calls among which reserved jobs may have no more than their share.
+# The number of latest calls of which reserved jobs may have no more than their share.
 CALLS_SHARED = 50
-# What goes first, whichever agent's it is; without "reserved" once the reserved jobs have had their share.
+# The order of jobs before the agents take turns; without "reserved" once reserved jobs have had their share.
 TIERS, TIERS_UNRESERVED = ("-stale", "-reserved", "backlog"), ("-stale", "backlog")
 
 
 def prioritise(now: dt.datetime | None = None) -> int:
-    """Set the worth of every queued job: how much its verdict should change what the bandit does, in reward. Mark jobs
-    queued longer than JUDGE_NEW_MINUTES as backlog, except those of stale verdicts. Returns how many changed.
+    """Set the worth of every queued job: the reward by which its verdict should change what the bandit does. A session
+    of unknown category gets the worth of the median arm.
 
-    A session of unknown category is worth what the median arm is.
+    Also mark jobs queued longer than JUDGE_NEW_MINUTES as backlog, except those of stale verdicts. Returns how many
+    jobs changed.
     """
     now = now or clock.now()
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.queued()
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
-    # Further readings come after everything else: they stay worth nothing.
+    # Further readings come after everything else: their worth stays 0.
     jobs = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))
     if not jobs:
         return changed
@@ -58,7 +59,10 @@ def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
 
 
 def batched_roles(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgePolicy | None = None) -> list[JudgeRole]:
-    """The judges, of those in `roles`, whose backlog is sent in batches now."""
+    """Those of `roles` whose judge's backlog is sent in batches now.
+
+    It is if the policy says so, the quota is open, enough jobs wait, and the provider refused no batch recently.
+    """
     if not (policy or JudgePolicy.objects.current()).use_batches:
         return []
     configured, least = judges.configured(), settings.JUDGE_BATCH_LEAST
@@ -73,10 +77,12 @@ def batched_roles(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgeP
 
 
 def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
-    """The due jobs without a backlog that goes in batches, the most urgent first.
+    """The due jobs that are judged in calls of their own, the most urgent first. A backlog that is sent in batches is
+    left out.
 
-    Stale verdicts, reserved jobs as long as they had less than their share of the latest calls, new sessions, backlog.
-    Within each of these the agents take turns, each with its job of the highest worth, then with the oldest.
+    The order: jobs of stale verdicts; reserved jobs, while they had less than their share of the latest calls; jobs of
+    new sessions; the backlog. Within each group the agents take turns, each with its job of the highest worth, the
+    oldest of several.
     """
     policy = JudgePolicy.objects.current()
     jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=batched_roles(now, roles, policy))
@@ -87,20 +93,23 @@ def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[Judge
 
 
 def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], latest_agents: Iterable[int] = ()) -> QuerySet[JudgeJob]:
-    """`jobs` in the order of `tiers`, and within them one of each agent, then the next of each.
+    """Order jobs by `tiers`, and within a tier in rounds with one job of each agent.
 
-    `latest_agents` are those of the latest calls, the last one first: the agent called longest ago begins.
+    `latest_agents` are the agents of the latest calls, the last call first. In each round, the agent whose last call is
+    longest ago comes first.
     """
-    ago = {agent: calls for calls, agent in enumerate(dict.fromkeys(latest_agents))}
+    ago = {agent: number for number, agent in enumerate(dict.fromkeys(latest_agents))}
     turn = Window(
         RowNumber(),
         partition_by=[*(tier.removeprefix("-") for tier in tiers), "session__agent"],
         order_by=["-worth", "pk"],
     )
-    jobs, order = jobs.annotate(turn=turn), [*tiers, "turn"]
+    jobs = jobs.annotate(turn=turn)
+    order = [*tiers, "turn"]
     if ago:
-        calls_ago = Case(*(When(session__agent=agent, then=calls) for agent, calls in ago.items()), default=len(ago))
-        jobs, order = jobs.annotate(calls_ago=calls_ago), [*order, "-calls_ago"]
+        whens = [When(session__agent=agent, then=number) for agent, number in ago.items()]
+        jobs = jobs.annotate(calls_ago=Case(*whens, default=len(ago)))
+        order.append("-calls_ago")
     return jobs.order_by(*order, "-worth", "pk")
 
 

@@ -16,14 +16,14 @@ from functools import cache
 
 from django.conf import settings
 
-from grading.judging.core.order import PromptOrder, unpacked
+from grading.judging.core.order import PromptOrder, deserialise
 from grading.judging.core.prompt import Prompt
 from grading.judging.reading_process import receive, send
 
 logger = logging.getLogger(__name__)
 
 SECONDS, LEAST_SECONDS, MEMORY = 60.0, 10.0, 2**30
-# The environment that the process gets: where Python and its modules are, and no key.
+# The environment variables that the process gets: where Python and its modules are, but no key.
 PASSED = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -75,13 +75,14 @@ class EvidenceReader:
                 raise ReaderLost(f"The process that read the evidence {why}") from error
             finally:
                 timer.cancel()
-        return unpacked(answer)
+        return deserialise(answer)
 
     def close(self) -> None:
         with self._lock:
             self._end()
 
     def _end(self) -> int | None:
+        """Kill the process. Returns its exit status; None if there was none."""
         process, self.process = self.process, None
         if process is None:
             return None
@@ -102,8 +103,9 @@ def of_process(_pid: int) -> EvidenceReader:
 
 
 def shared() -> EvidenceReader:
-    """The running process's reader. An order may take a third of a lease, but LEAST_SECONDS to start the process."""
-    reader, seconds = of_process(os.getpid()), min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
+    """The running process's reader. An order may take a third of a lease, within LEAST_SECONDS and SECONDS."""
+    reader = of_process(os.getpid())
+    seconds = min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
     if reader.seconds != seconds:  # it was started with another deadline
         reader.close()
         reader.seconds = seconds

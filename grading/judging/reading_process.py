@@ -1,6 +1,6 @@
-"""`python -m grading.judging.reading_process MEMORY SECONDS`: builds the prompts that are ordered on standard input.
+"""`python -m grading.judging.reading_process MEMORY SECONDS`: builds prompts for the orders on standard input.
 
-It ends with its input, or if an order takes longer than SECONDS and its parent has not killed it.
+It ends when its input ends, or if an order takes longer than SECONDS and its parent has not killed it.
 """
 
 import pickle
@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import IO
 
-from grading.judging.core.order import fill, packed, refused
+from grading.judging.core.order import fill, serialise, serialise_error
 
 LENGTH = 8
 # How much longer it may take than its parent waits, which reports the timeout.
@@ -47,11 +47,11 @@ def main() -> None:
             return
         signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
         try:
-            answer = packed(fill(pickle.loads(order)))  # noqa: S301 - from the process that started this one
+            answer = serialise(fill(pickle.loads(order)))  # noqa: S301 - from the process that started this one
         except MemoryError:
             raise  # end this process
         except Exception as error:  # noqa: BLE001 - the caller records it
-            answer = refused(f"{type(error).__name__}: {error}")
+            answer = serialise_error(f"{type(error).__name__}: {error}")
         signal.setitimer(signal.ITIMER_REAL, 0)
         send(prompts, answer)
 

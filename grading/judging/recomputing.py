@@ -7,13 +7,14 @@ from grading.models import Grade, Rubric, Session
 
 
 def recompute(session: Session) -> Grade | None:
-    """Add a row for the session's verdict with its recomputed score, and rows for its further readings after it.
+    """Add a row for the session's verdict with its recomputed score, then one for each of its further readings.
 
-    None if the verdict has that score already, or it cannot be computed: it has no dimensions, or its rubric is not on
-    record. The new row's version names the scoring rules; model, route and rubric stay those of the call.
+    Returns the verdict's new row; None if the verdict has that score already, or it cannot be computed because the
+    dimensions or the rubric are missing. The new row's version names the scoring rules; model, route and rubric stay
+    those of the call.
     """
     verdict = session.grades.chain().verdicts().first_readings().order_by("-pk").first()
-    if verdict is None or _scored(verdict) is None:
+    if verdict is None or _rescore(verdict) is None:
         return None
     first = _copy(verdict, None)
     for reading in verdict.read_again.order_by("pk"):
@@ -22,13 +23,18 @@ def recompute(session: Session) -> Grade | None:
 
 
 def _copy(verdict: Grade, first: Grade | None) -> Grade:
-    """A new row of a reading, with its recomputed score if it needs one."""
-    scored = _scored(verdict)
-    value, terms, detail, version = verdict.value, {}, verdict.detail, verdict.version
-    if scored is not None:
-        graded, score = scored
-        value, terms = score.value, results.terms(graded.score, score)
-        detail, version = f"{detail}. Computed anew from its dimensions", f"{version} {SCORING}".strip()
+    """A new row for a reading, with its recomputed score if it needs one. `first` is the new row of the verdict."""
+    value = verdict.value
+    detail = verdict.detail
+    version = verdict.version
+    terms = {}
+    rescored = _rescore(verdict)
+    if rescored is not None:
+        graded, score = rescored
+        value = score.value
+        detail = f"{detail}. Computed anew from its dimensions"
+        version = f"{version} {SCORING}".strip()
+        terms = results.terms(graded.score, score)
     identity = {
         "version": version,
         "model": verdict.model,
@@ -50,10 +56,13 @@ def _copy(verdict: Grade, first: Grade | None) -> Grade:
     )
 
 
-def _scored(verdict: Grade) -> tuple[Graded, VerdictScore] | None:
+def _rescore(verdict: Grade) -> tuple[Graded, VerdictScore] | None:
     """A verdict as the judge gave it and its score; None if it has that score already, or it cannot be computed."""
-    rubric = None if SCORING in verdict.version.split() else Rubric.objects.filter(sha256=verdict.rubric).first()
-    dimensions, reached = verdict.evidence.get("dimensions"), verdict.evidence.get("reached")
+    if SCORING in verdict.version.split():
+        return None
+    rubric = Rubric.objects.filter(sha256=verdict.rubric).first()
+    dimensions = verdict.evidence.get("dimensions")
+    reached = verdict.evidence.get("reached")
     if rubric is None or verdict.value is None or not isinstance(dimensions, dict):
         return None
     if not all(isinstance(value, int | float) and 0 <= value <= 1 for value in dimensions.values()):
@@ -65,5 +74,5 @@ def _scored(verdict: Grade) -> tuple[Graded, VerdictScore] | None:
         citations=(),
         reached=Reached(reached) if reached in set(Reached) else None,
     )
-    score = results.computed(graded, rubric)
+    score = results.compute_score(graded, rubric)
     return None if score is None else (graded, score)

@@ -50,7 +50,7 @@ BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
 # The `error_type` of an attempt whose evidence reader was lost, and of one whose evidence is being read: of the jobs
 # that a worker had when it died, that one is the suspect.
 READER_LOST, READING = "ReaderLost", "Reading"
-# The columns that decide what follows from an answer.
+# The columns on which the decision after an answer depends.
 JOB_COLUMNS = ("purpose", "attempts", "own_failures", "others_graded")
 ATTEMPT_COLUMNS = ("outcome", "reason", "error_type", *(f"job__{name}" for name in JOB_COLUMNS))
 # How far back answers about other sessions count.
@@ -59,10 +59,10 @@ RECENT = dt.timedelta(hours=1)
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
 
-def keep(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcome:
-    """Store the outcome of a call before it is applied: it may have been paid for. Returns it with model and route.
+def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcome:
+    """Store the outcome of a call, which may have been paid for, before it is applied. Returns it with model and route.
 
-    If anything fails after this one statement, the sweep completes it.
+    If anything fails afterwards, the sweep applies the stored outcome.
     """
     answer = replace(answer, model=answer.model or judge.model, route=answer.route or judge.route)
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**answer.row, answer=answer.as_dict())
@@ -72,9 +72,9 @@ def keep(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcom
 def apply(
     attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str, rng: Random
 ) -> AttemptOutcome:
-    """Apply an answer, once, and enqueue what a verdict calls for. After the lease has ended only the attempt changes.
+    """Apply an answer once, and make the jobs that follow a verdict. After the lease ended only the attempt changes.
 
-    `judge`: whose quota is updated, None if it is not in use any more.
+    `judge` is the one whose quota is updated, None if it is not in use any more. Returns the attempt's outcome.
     """
     now = clock.now()
     if judge is not None:
@@ -87,7 +87,7 @@ def apply(
             return AttemptOutcome.LOST  # another worker applied it meanwhile
         earlier = [row for row in calls if row.pk != attempt.pk]
         bad_replies = sum(row.outcome in BAD_REPLIES for row in earlier)
-        scored = computed(answer.result, attempt.job.rubric) if isinstance(answer.result, Graded) else None
+        scored = compute_score(answer.result, attempt.job.rubric) if isinstance(answer.result, Graded) else None
         if isinstance(answer.result, Graded) and scored is not None and not bad_replies:
             # The first verdict of a job whose overall number does not follow from its dimensions is discarded, and the
             # judge is asked again. After that the site's own score stands.
@@ -123,9 +123,9 @@ def apply(
                 evidence["reply"] = answer.result.reply
             status = Status.UNSCORED if decision.reason in DATA_REASONS else Status.FAILED
             obstacle = quota.obstacle()
-            # What concerns every session reads the same on all of them.
-            is_common = obstacle is not None and obstacle.reason is decision.reason
-            detail = obstacle.detail if obstacle is not None and is_common else decision.detail
+            detail = decision.detail
+            if obstacle is not None and obstacle.reason is decision.reason:
+                detail = obstacle.detail  # the same text on every session that waits for this reason
             grade = unscored(Source.JUDGE, decision.reason, version=VERSION, detail=detail, status=status, **evidence)
             enqueuing.record(session, grade, parallel=not job.is_first, **identity)
         rewards.settle(session)
@@ -138,7 +138,7 @@ def apply(
 
 
 def readers_lost(calls: Iterable[JudgeAttempt]) -> int:
-    """How many processes were lost while they read the evidence for these calls: readers and workers."""
+    """How many readers and workers were lost while they read the evidence for these calls."""
     return sum(
         row.error_type == READER_LOST or (row.error_type == READING and row.outcome == AttemptOutcome.LOST)
         for row in calls
@@ -146,15 +146,18 @@ def readers_lost(calls: Iterable[JudgeAttempt]) -> int:
 
 
 def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> OtherAnswers:
-    """What the same judge answered about other sessions meanwhile, if the decision depends on it."""
-    decides = retry.MAY_BE_OWN | DATA_REASONS
-    if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in decides):
+    """What the same judge answered about other sessions since the job's previous attempt.
+
+    Empty if the decision about this result does not depend on it.
+    """
+    depends_on_others = retry.MAY_BE_OWN | DATA_REASONS
+    if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in depends_on_others):
         return OtherAnswers()
     outcome = OUTCOMES[type(result)]
     reason = result.reason if isinstance(result, Deferred) else Reason.NONE
     session = attempt.job.session_id
-    before = attempt.job.attempt_rows.exclude(pk=attempt.pk).exclude(finished_at=None).order_by("-pk").first()
-    since = attempt.started_at if before is None else min(before.finished_at or now, attempt.started_at)
+    previous = attempt.job.attempt_rows.exclude(pk=attempt.pk).exclude(finished_at=None).order_by("-pk").first()
+    since = attempt.started_at if previous is None else min(previous.finished_at or now, attempt.started_at)
     alike = Q(outcome=outcome, reason=reason) if reason else Q(outcome=outcome)
     others = JudgeAttempt.objects.filter(judge=attempt.judge).exclude(job__session=session).order_by()
     counted = others.filter(finished_at__gt=since).aggregate(
@@ -163,16 +166,16 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
     )
     answered = others.filter(finished_at__gt=now - RECENT, outcome__in=OUTCOMES.values()).order_by("-finished_at")
     latest = answered.values_list("job__session", "outcome", "reason")[: 4 * retry.ALL_ALIKE]
-    in_a_row: set[int] = set()
-    for other_session, its_outcome, its_reason in latest:
-        if its_outcome != outcome or (reason and its_reason != reason):
+    in_a_row: set[int] = set()  # sessions
+    for other_session, other_outcome, other_reason in latest:
+        if other_outcome != outcome or (reason and other_reason != reason):
             break
         in_a_row.add(other_session)
     return OtherAnswers(**counted, in_a_row=len(in_a_row))
 
 
 def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
-    """End a claimed job that needs no call."""
+    """End a claimed job that needs no call, unless its lease was lost."""
     mine = JudgeJob.objects.filter(pk=job.pk).held_by(token)
     with transaction.atomic():
         ended = mine.update(
@@ -200,7 +203,7 @@ def park(job: JudgeJob, session: Session, grade: SourceGrade, now: dt.datetime) 
     review.recheck(session)
 
 
-def note(job: JudgeJob, grade: SourceGrade) -> None:
+def record_wait(job: JudgeJob, grade: SourceGrade) -> None:
     """Record on a waiting job and its session why it waits, settle, and check the review rules."""
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
@@ -210,14 +213,14 @@ def note(job: JudgeJob, grade: SourceGrade) -> None:
             review.recheck(session)
 
 
-def computed(graded: Graded, rubric: Rubric) -> VerdictScore | None:
+def compute_score(graded: Graded, rubric: Rubric) -> VerdictScore | None:
     """The score of a verdict under its rubric; None if its dimensions are not the rubric's."""
     weights = {dimension["name"]: dimension["weight"] for dimension in rubric.dimensions}
     return score(graded.dimensions, weights, graded.reached)
 
 
 def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime) -> bool:
-    """Carry out the decision on the job; whether the attempt still had the lease."""
+    """Write the decision on the job. Returns whether the attempt still had the lease; without it nothing changes."""
     under_way = [JobState.LEASED, JobState.SENT]
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=under_way, lease_token=attempt.lease_token)
     ends = decision.step is not RetryStep.AGAIN
@@ -225,9 +228,9 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
     next_judge = attempt.judge if ends else attempt.job.judge
     if not ends and attempt.job.is_first:
         # Once the first model's service has failed often enough, another model behind the same key takes turns with it.
-        is_its_turn = decision.counts and retry.asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
-        has_turn = is_its_turn and JudgeRole.FALLBACK in judges.configured()
-        next_judge = JudgeRole.FALLBACK if has_turn else JudgeRole.FIRST
+        asks_fallback = decision.counts and retry.asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
+        has_fallback = asks_fallback and JudgeRole.FALLBACK in judges.configured()
+        next_judge = JudgeRole.FALLBACK if has_fallback else JudgeRole.FIRST
     parked = {"parked_at": Coalesce("parked_at", Value(now))} if decision.step is RetryStep.PARK else {}
     updated = mine.update(
         **parked,
@@ -248,7 +251,7 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
 def _finish(
     attempt: JudgeAttempt, answer: CallOutcome, outcome: AttemptOutcome, decision: RetryDecision, now: dt.datetime
 ) -> AttemptOutcome:
-    """Write the outcome and cost on the attempt, late or not."""
+    """Write the outcome and the cost on the attempt, also after its lease has ended. Returns the outcome."""
     detail = decision.detail
     if isinstance(answer.result, Invalid) and answer.result.reply:
         detail = f"{detail}\n{answer.result.reply}"
@@ -288,7 +291,7 @@ def _create_verdict(
     model: str,
     route: str,
 ) -> Grade:
-    """Create the judge's grade with its whole identity. The same question judged again is a replicate."""
+    """Create the grade of a verdict. Another verdict with the same identity is a replicate."""
     identity = {
         "version": VERSION,
         "model": model,
@@ -301,9 +304,9 @@ def _create_verdict(
     replicates = [row for row in session.grades.all() if all(getattr(row, name) == key[name] for name in key)]
     cited = len(graded.citations)
     checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
-    scored = computed(graded, job.rubric)
+    scored = compute_score(graded, job.rubric)
     value = graded.score if scored is None else scored.value
-    # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
+    # Whoever vouches for the evidence that the judge read vouches for the verdict.
     witness = material.load_material(session).witness
     disagrees = "" if scored is None else disagreement(graded.score, scored)
     # All readings with their median and range, once there are enough.
@@ -344,7 +347,7 @@ def _create_verdict(
 
 
 def terms(overall: float, scored: VerdictScore | None) -> dict[str, Any]:
-    """How a verdict's score was computed, for its grade's evidence; `overall` is the judge's own number."""
+    """How a score was computed, for the grade's evidence; empty if it was not. `overall` is the judge's own number."""
     if scored is None:
         return {}
     problem = disagreement(overall, scored)

@@ -32,12 +32,12 @@ WAKEUPS_PER_SWEEP, CHANGES_PER_SWEEP = 16, 100
 # The most time it spends on recording why jobs wait before it wakes the workers.
 NOTE_SECONDS = 4.0
 LOSSES_COUNTED = 5
-# Reasons to wait that may be over before the jobs are due; they are then due within SOON.
+# Reasons to wait that may end before the jobs are due. The jobs are then made due within SOON.
 CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
-# The longest wait is until midnight, in a night when the clock is put back.
+# The longest wait is until midnight, on a day when the clock is put back.
 LONGEST_WAIT = dt.timedelta(hours=26)
 SOON = dt.timedelta(minutes=1)
-# Reasons for which all jobs wait, and which end for all of them at once.
+# Reasons that make all jobs wait and end for all of them at once.
 PASSING_REASONS = (
     Reason.QUOTA_EXHAUSTED,
     Reason.BUDGET_SPENT,
@@ -49,12 +49,13 @@ PASSING_REASONS = (
 
 def sweep(*, rng: Random | None = None) -> list[int]:
     """Recover lost jobs, record why jobs wait, and return the jobs that are next, to wake workers for."""
-    now, rng = clock.now(), rng or SystemRandom()
+    now = clock.now()
+    rng = rng or SystemRandom()
     reset_impossible_times(now)
-    complete(now, rng)
+    apply_stored_answers(now, rng)
     release_lost(now, rng)
     retry_early(now, rng)
-    # Record on every waiting session why it waits, or that it no longer waits for that; some at a time.
+    # Record on waiting sessions why they wait, or that the reason is gone; some in each sweep.
     obstacle = quota.obstacle()
     waiting = JudgeJob.objects.queued().filter(purpose=Purpose.VERDICT).select_related("session")
     # Jobs whose token has used its quota keep that reason.
@@ -67,10 +68,10 @@ def sweep(*, rng: Random | None = None) -> list[int]:
         grade = enqueuing.obstacle_grade(obstacle)
     deadline = time.monotonic() + NOTE_SECONDS
     for job in waiting[:CHANGES_PER_SWEEP]:
-        results.note(job, grade)
+        results.record_wait(job, grade)
         if time.monotonic() > deadline:
             break
-    # Let the review rules check sessions that have waited too long: nothing else may ever happen to them.
+    # Check the review rules of sessions that have waited too long: no other event may ever do so.
     for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
         with transaction.atomic():
             review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
@@ -90,16 +91,16 @@ def sweep(*, rng: Random | None = None) -> list[int]:
 
 
 def next_jobs(now: dt.datetime) -> list[int]:
-    """The most urgent jobs that may be tried now; of a judge whose quota lets only a probe through, one."""
-    jobs: list[int] = []
+    """The most urgent jobs of each judge that may be called now; only one if the call is a probe of its quota."""
+    job_ids: list[int] = []
     for role, judge in ready(now).items():
-        probes = quota.current(judge).state in quota.PROBED
-        jobs += one_by_one(now, [role]).values_list("pk", flat=True)[: 1 if probes else WAKEUPS_PER_SWEEP]
-    return jobs
+        limit = 1 if quota.current(judge).state in quota.PROBED else WAKEUPS_PER_SWEEP
+        job_ids += one_by_one(now, [role]).values_list("pk", flat=True)[:limit]
+    return job_ids
 
 
 def reset_impossible_times(now: dt.datetime) -> int:
-    """End waits and leases that are longer than any can be, because a wrong clock wrote them. Returns how many."""
+    """End waits and leases that are longer than the site ever sets, which a wrong clock wrote. Returns how many."""
     jobs = JudgeJob.objects
     lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
     attempts = JudgeAttempt.objects.filter(job=OuterRef("pk"))
@@ -117,13 +118,16 @@ def reset_impossible_times(now: dt.datetime) -> int:
     return count + impossible_leases.update(leased_until=now)
 
 
-def complete(now: dt.datetime, rng: Random) -> int:
-    """Apply stored answers whose worker did not come back; how many."""
-    configured, count = judges.configured(), 0
-    answered = JudgeAttempt.objects.filter(answer__isnull=False, job__state=JobState.LEASED, job__leased_until__lte=now)
-    for attempt in answered.filter(job__lease_token=F("lease_token")).select_related("job__rubric")[:CHANGES_PER_SWEEP]:
+def apply_stored_answers(now: dt.datetime, rng: Random) -> int:
+    """Apply the stored answers of workers that were lost before they applied them. Returns how many."""
+    configured = judges.configured()
+    count = 0
+    expired = JudgeAttempt.objects.filter(job__state=JobState.LEASED, job__leased_until__lte=now)
+    answered = expired.filter(answer__isnull=False, job__lease_token=F("lease_token"))
+    for attempt in answered.select_related("job__rubric")[:CHANGES_PER_SWEEP]:
         judge = configured.get(JudgeRole(attempt.judge))
-        judge = judge if judge is not None and judge.model == attempt.model else None
+        if judge is not None and judge.model != attempt.model:
+            judge = None  # another model is configured now
         try:
             answer = client.from_dict(attempt.answer or {})
             results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
@@ -134,11 +138,12 @@ def complete(now: dt.datetime, rng: Random) -> int:
 
 
 def release_lost(now: dt.datetime, rng: Random) -> int:
-    """Queue the jobs again whose worker did not come back in time; how many.
+    """Queue jobs again whose lease ended without an answer. Returns how many.
 
-    Repeated losses wait longer, and a job whose evidence keeps killing its readers is parked, so that the others go on.
+    After repeated losses a job waits longer. One whose evidence keeps killing its readers is parked.
     """
-    released, base = 0, dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+    released = 0
+    base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
     answered = JudgeAttempt.objects.filter(lease_token=OuterRef("lease_token"), answer__isnull=False)
     expired = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
     for job in expired.exclude(Exists(answered)):
@@ -165,31 +170,33 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
 
 
 def retry_early(now: dt.datetime, rng: Random) -> int:
-    """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause for which they
-    wait is gone; how many.
+    """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause of their wait
+    is gone. Returns how many.
     """
     daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
     count = daily.queue_again()
-    late = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
-    for judge, reason in late.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
+    waiting = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
+    for judge, reason in waiting.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
         # The cause is gone if an attempt has succeeded since it last occurred.
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
-        failed = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()
-        is_read = reason == Reason.UNREADABLE
-        succeeded = ended.exclude(prompt_sha256="") if is_read else ended.filter(outcome=AttemptOutcome.GRADED)
-        if failed is None or not succeeded.filter(finished_at__gt=failed.finished_at).exists():
+        last_failure = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()
+        if reason == Reason.UNREADABLE:
+            successes = ended.exclude(prompt_sha256="")
+        else:
+            successes = ended.filter(outcome=AttemptOutcome.GRADED)
+        if last_failure is None or not successes.filter(finished_at__gt=last_failure.finished_at).exists():
             continue
-        for job in late.filter(judge=judge, reason=reason)[:CHANGES_PER_SWEEP]:
+        for job in waiting.filter(judge=judge, reason=reason)[:CHANGES_PER_SWEEP]:
             mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED)
             count += mine.update(next_attempt_at=now + SOON * rng.random())
     return count
 
 
 def try_now(*, by: User | None) -> int:
-    """Make every job that is stalled due at once, on a person's request; how many. What fails again waits again."""
+    """Make every stalled job due now, on a person's request. Returns how many. A job that fails again waits again."""
     stalled = (operation.held_back(), operation.parked(), operation.quarantined())
-    keys = [key for jobs in stalled for key in jobs.values_list("pk", flat=True)]
-    waiting = JudgeJob.objects.filter(pk__in=keys, state__in=operation.WAITING)
+    job_ids = [job_id for jobs in stalled for job_id in jobs.values_list("pk", flat=True)]
+    waiting = JudgeJob.objects.filter(pk__in=job_ids, state__in=operation.WAITING)
     count = waiting.queue_again(next_attempt_at=clock.now())
     logger.info("%s had %d stalled judge jobs tried now", by or "a program", count)
     enqueuing.wake_workers()

@@ -57,7 +57,7 @@ _reading = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A job that the caller has leased, and its judge. `probes`: the call is the one that a closed quota allows."""
+    """A job that the caller has leased, and its judge. `probes`: the call is the probe of a closed quota."""
 
     job: JudgeJob
     judge: Judge
@@ -74,17 +74,23 @@ class HoldReason(Enum):
 
 
 def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
-    """Judge all jobs that are due, the most urgent first; how many calls.
+    """Judge all jobs that are due, the most urgent first. Returns the number of calls.
 
     After `seconds` it stops and wakes another worker, so that other messages (such as the sweep) get their turn.
     """
-    calls, waiting, deadline = 0, set[JudgeRole](), time.monotonic() + seconds
-    while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
+    calls = 0
+    without_room: set[JudgeRole] = set()
+    deadline = time.monotonic() + seconds
+    while not _stopping.is_set():
+        turn = claim_next(without=without_room)
+        if turn is None:
+            break
         with telemetry.about("judge", job=turn.job.pk, session=turn.job.session_id):
             outcome = take_turn(turn, rng or SystemRandom())
         if outcome is HoldReason.NO_ROOM:
-            waiting.add(turn.judge.role)
-        calls += isinstance(outcome, AttemptOutcome)
+            without_room.add(turn.judge.role)
+        if isinstance(outcome, AttemptOutcome):
+            calls += 1
         if time.monotonic() > deadline:
             enqueuing.wake_workers()
             break
@@ -92,7 +98,7 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
 
 
 def stop_pumping() -> None:
-    """Let this process's pumps finish their call and claim nothing more."""
+    """Stop all pumps of this process after their current call."""
     _stopping.set()
 
 
@@ -112,7 +118,7 @@ def ready(now: dt.datetime) -> dict[JudgeRole, Judge]:
 
 
 def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
-    """Claim the most urgent job; None if there is none."""
+    """Claim the most urgent job, except those for the judges `without`. None if there is none."""
     while True:
         now = clock.now()
         roles = [role for role in ready(now) if role not in without]
@@ -125,7 +131,10 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
 
 
 def claim(job_id: int) -> Turn | None:
-    """Claim a due job by one conditional UPDATE, if its judge's quota permits; None otherwise."""
+    """Claim a due job by one conditional UPDATE.
+
+    None if it is not due, another worker has it, or its judge's quota does not permit a call.
+    """
     now = clock.now()
     job = JudgeJob.objects.select_related("rubric").filter(pk=job_id, state=JobState.QUEUED).first()
     judge = None if job is None else judges.configured().get(JudgeRole(job.judge))
@@ -148,12 +157,13 @@ def claim(job_id: int) -> Turn | None:
 
 
 def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
-    """Judge a claimed job and record the outcome."""
+    """Judge a claimed job and record the outcome; or why no call was made."""
     session = session_of(turn)
     update_rubric(turn.job, session)
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
-    if needless := why_needless(turn, session, hashes, inputs_sha256):
+    needless = why_needless(turn, session, hashes, inputs_sha256)
+    if needless:
         results.close(turn.job, turn.token, needless)
         _return_probe(turn)
         return HoldReason.NOT_NEEDED
@@ -171,7 +181,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
 
 
 def session_of(turn: Turn) -> Session:
-    """The job's session with what its prompt needs, without a lock."""
+    """The job's session with the rows that its prompt needs, without a lock."""
     sessions = Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted")
     return sessions.prefetch_related("evidence", "grades").get(pk=turn.job.session_id)
 
@@ -179,7 +189,7 @@ def session_of(turn: Turn) -> Session:
 def _call_judge(
     turn: Turn, session: Session, payer: ApiToken | None, inputs_sha256: str
 ) -> tuple[JudgeAttempt, CallOutcome] | None:
-    """The attempt and its outcome; None if nothing may be sent now, and the job was given back."""
+    """The attempt and the outcome of its call. None if nothing could be sent; the job is given back then."""
     shared = limiter.shared()
     # If the prompt's size is known from an earlier turn, reserve before it is built again.
     slot = None
@@ -192,15 +202,15 @@ def _call_judge(
     attempt, prompt = read_evidence(turn, session, payer, **columns)
     if attempt is not None and isinstance(prompt, Prompt):
         if slot is None:
-            # The evidence was read: if the worker dies while it waits, that is not the evidence's fault.
+            # The evidence was read: if the worker dies while it waits, the evidence is not the cause.
             was_read = partial(JudgeAttempt.objects.filter(pk=attempt.pk).update, error_type="")
             slot = _room(turn, shared.estimate(turn.judge.name, prompt.characters), before_waiting=was_read)
         if slot is None:
             return None
         if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost), prompt_sha256=prompt.sha256):
             answer = client.send(turn.judge, prompt, turn.job.rubric)
-            # It may have been paid for: it is stored before anything else can go wrong.
-            answer = patiently(partial(results.keep, attempt, answer, turn.judge), seconds=PATIENCE)
+            # The answer may have been paid for, so it is stored before anything else can fail.
+            answer = patiently(partial(results.store_answer, attempt, answer, turn.judge), seconds=PATIENCE)
             shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
             is_answer = not isinstance(answer.result, Deferred)
             remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
@@ -232,7 +242,7 @@ def update_rubric(job: JudgeJob, session: Session) -> None:
 
 
 def why_needless(turn: Turn, session: Session, hashes: Mapping[str, str], inputs_sha256: str) -> str:
-    """Why no call is needed; empty if one is. `hashes` as `judgeable` returns them.
+    """Why no call is needed; empty if one is. `hashes` are those of the evidence, from `judgeable`.
 
     If evidence has expired and the session has no verdict, a grade records that there will be none.
     """
@@ -246,7 +256,7 @@ def why_needless(turn: Turn, session: Session, hashes: Mapping[str, str], inputs
 
 
 def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
-    """Whether to call: a question that has an answer is not paid for twice, unless that is the job's purpose."""
+    """Whether the judge has not answered this question yet, or the job's purpose is to ask it again."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
     if turn.job.purpose == Purpose.SAMPLE:
@@ -265,9 +275,9 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
 def read_evidence(
     turn: Turn, session: Session, payer: ApiToken | None, **columns: Any
 ) -> tuple[JudgeAttempt | None, Prompt | Deferred | None]:
-    """`begin`, then `prompt_for`: the attempt is on record before evidence is read that may kill its reader.
+    """Create the attempt, then build the prompt, because evidence may kill the process that reads it.
 
-    One at a time in a worker: if it dies, the attempt marked READING shows which of its jobs was the cause.
+    One job at a time in a worker: if it dies, the attempt marked READING shows which of its jobs was the cause.
     """
     with _reading:
         attempt = begin(turn, payer, error_type=results.READING, **columns)
@@ -300,7 +310,10 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
 
 
 def _room(turn: Turn, cost: CallCost, before_waiting: Callable[[], object] | None = None) -> Slot | None:
-    """Reserve a slot and wait for it. If that takes too long, give the job back, so that it stays first in line."""
+    """Reserve a slot and wait for it. If it is not granted, give the job back and return None: it stays first in line.
+
+    `before_waiting` is called before a wait.
+    """
     may_take_all = turn.job.reserved or not turn.job.backlog
     spare = 0.0 if may_take_all else JudgePolicy.objects.current().reserved_share
     slot = limiter.shared().reserve(turn.judge.name, cost, spare=spare, who=str(turn.job.pk))
@@ -315,7 +328,7 @@ def _room(turn: Turn, cost: CallCost, before_waiting: Callable[[], object] | Non
 
 
 def give_back(turn: Turn, **columns: object) -> None:
-    """Undo a claim: nothing was sent, so an attempt that had begun is deleted."""
+    """Undo a claim before anything was sent: queue the job again with these columns, and delete its attempt."""
     JudgeAttempt.objects.filter(
         job=turn.job, lease_token=turn.token, outcome=AttemptOutcome.RUNNING, estimated_usd=None
     ).delete()
@@ -325,7 +338,7 @@ def give_back(turn: Turn, **columns: object) -> None:
 
 
 def postpone(turn: Turn, payer: ApiToken) -> None:
-    """The token's quota for today is spent: the job waits until midnight, and a grade says so."""
+    """Let the job wait until midnight, because the token's quota for today is spent, and record that as a grade."""
     until = tomorrow(clock.now())
     give_back(turn, next_attempt_at=until, reason=Reason.BUDGET_SPENT)
     if turn.job.is_first:
@@ -335,7 +348,7 @@ def postpone(turn: Turn, payer: ApiToken) -> None:
             f"is lost: its sessions are judged from {local:%-d %b %H:%M} {local:%Z} on."
         )
         grade = unscored(Source.JUDGE, Reason.BUDGET_SPENT, version=VERSION, detail=detail, status=Status.FAILED)
-        results.note(turn.job, grade)
+        results.record_wait(turn.job, grade)
 
 
 def _return_probe(turn: Turn) -> None:
@@ -346,7 +359,7 @@ def _return_probe(turn: Turn) -> None:
 def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | None:
     """Create the attempt with these columns, before the evidence is read.
 
-    None, and the job given back, if the lease was lost meanwhile.
+    None if the lease was lost; the job is given back then.
     """
     with transaction.atomic():
         if JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token).exists():
@@ -364,15 +377,15 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
 
 
 def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
-    """Whether the prompt may be sent at this expected cost; if so, write that and these columns on the attempt.
+    """Whether the prompt may be sent at an expected cost of `usd` dollars; if so, write it and `columns` in the row.
 
-    If the budget does not allow it, the quota closed or the lease was lost meanwhile, the job is given back.
+    The job is given back if the budget does not allow the call, the quota closed or the lease was lost.
     """
     with transaction.atomic():
         now = clock.now()
         is_open = turn.probes or quota.is_due(quota.current(turn.judge), now)
         if is_open and budget.affords(turn.judge, usd, now):
-            # The evidence was read (error_type): if the worker dies from here on, that is not the evidence's fault.
+            # The evidence was read (error_type): if the worker dies from here on, the evidence is not the cause.
             leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
             mine = JudgeAttempt.objects.filter(pk=attempt.pk, job__in=leased)
             if mine.update(**columns, error_type="", estimated_usd=usd, started_at=clock.now()):

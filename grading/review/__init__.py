@@ -1,10 +1,11 @@
-"""Review: what waits for a person, what people say of it, and what that does.
+"""Review: the queue of sessions that wait for a person, people's answers, and their effects.
 
-In: flags, the random slice, people's answers. Out: people's grades, which take the one path of `rewards.settle`.
-Start with `queue` (how sessions come in, in which order, who has which), then `answers` (what people say, and undo) and
-`corrections`, through which every verdict of a person goes. random_slice, places: who is asked
-about by chance · calibration, progress: how good judges and people are · unheard: five sessions of an
-arm that nothing speaks for
+In: flags, the random slice, people's answers. Out: people's grades, which are settled by `rewards.settle`.
+Start with `queue` (entering, order, claims), then `answers` (answering and undoing) and `corrections`, through which
+every verdict of a person goes.
+
+random_slice, places: sessions that are asked about by chance · calibration, progress: how good judges and people are ·
+unheard: sessions of arms whose abstentions nobody has graded
 """
 
 from grading.review.answers import (

@@ -1,4 +1,4 @@
-"""Acts: what one person did at one moment, read from the row that it left. Nothing is stored here."""
+"""Acts: what a person did at one moment, described from the row that it wrote. Nothing is stored here."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from grading.vocabulary import Source
 
 
 class HistoryKind(TextChoices):
-    """What sort of act it was."""
+    """The kind of an act."""
 
     ANSWER = "answer", "answers"
     UNDO = "undo", "undone"
@@ -64,7 +64,7 @@ class HistoryEntry:
 
     @property
     def reward(self) -> Mapping[str, Any]:
-        """{"before", "after", "source_before"}, values in [0, 1] or None; empty where no reward was in question."""
+        """{"before", "after", "source_before"} of the reward, in [0, 1] or None; empty if the act has none."""
         reward = self.effects.get("reward") or {}
         if reward.get("source_before") == Source.FLOOR:
             return {**reward, "before": None}  # answers of earlier versions stored the floor

@@ -1,4 +1,4 @@
-"""How far a grader is from people: bias and mean absolute error over pairs, each with its interval."""
+"""How far a judge's grades are from people's: bias and mean absolute error over pairs, each with its interval."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ LEVEL = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeHumanPair:
-    """What a grader and a person said of the same session, both in [0, 1].
+    """A judge's and a person's grade of the same session, both in [0, 1].
 
-    `probability` in (0, 1] is the chance with which the session was chosen to be compared.
+    `probability` in (0, 1] is the probability with which the session was sampled.
     """
 
     judge: float
@@ -20,7 +20,7 @@ class JudgeHumanPair:
 
     @property
     def gap(self) -> float:
-        """Judge minus human, in [−1, 1]: above 0 where the judge is the kinder one."""
+        """Judge minus human, in [−1, 1]: above 0 if the judge's grade is higher."""
         return self.judge - self.human
 
 
@@ -59,10 +59,11 @@ def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, h
     """
     from scipy.special import stdtrit
 
-    n, whole = len(values), sum(weights)
-    mean = sum(w * x for w, x in zip(weights, values, strict=True)) / whole
+    n = len(values)
+    total = sum(weights)
+    mean = sum(w * x for w, x in zip(weights, values, strict=True)) / total
     if n == 1:
         return MeanEstimate(mean=mean)
     squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, values, strict=True))
-    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / whole
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / total
     return MeanEstimate(mean=mean, low=max(mean - half, low), high=min(mean + half, high))

@@ -1,4 +1,4 @@
-"""What people say of sessions: an answer is appended, the reward follows, the queue follows, in one transaction."""
+"""People's answers. One transaction appends the answer, updates the reward and updates the queue."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,19 +40,19 @@ VERDICTS = (*GRADING, Answer.EXCLUDE)
 
 
 class ClaimLost(CorrectionError):
-    """Somebody else holds the item. Take the next one, or wait until their claim has run out."""
+    """Another person has claimed the item. Take the next one, or wait until their claim expires."""
 
     def __init__(self, item: ReviewItem) -> None:
         until = f" until {timezone.localtime(item.claimed_until):%H:%M:%S}" if item.claimed_until else ""
         super().__init__(
-            f"{item.claimed_by} holds this session{until}: your claim had run out. Nothing was saved; go on with the "
-            "next one, or come back if it is still in the queue then."
+            f"{item.claimed_by} has claimed this session{until}: your own claim had expired. Nothing was saved. Go on "
+            "with the next one, or come back if it is still in the queue then."
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedAnswer:
-    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen.
+    """A submitted form: the answer, its value in [0, 1] or None, the reason, and what was on the screen.
 
     `sighted`: given with the rewards or others' answers in view.
     """
@@ -69,9 +69,9 @@ class SubmittedAnswer:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What of it is kept as it came, besides answer and value."""
-        named = ("reason", "claim", "seconds", "bulk", "sighted")
-        return {name: getattr(self, name) for name in named}
+        """The arguments of `records.append` besides answer and value."""
+        names = ("reason", "claim", "seconds", "bulk", "sighted")
+        return {name: getattr(self, name) for name in names}
 
 
 def submit(
@@ -87,11 +87,12 @@ def submit(
     seconds: float | None = None,
     bulk: str = "",
 ) -> ReviewAnswer:
-    """Record what a person says of a session, and everything that follows, in one transaction.
+    """Record a person's answer and everything that follows from it, in one transaction.
 
-    A verdict becomes the reward and closes the item; where more people are asked and another person's grade holds, it
-    is stored as an opinion. `seconds` is the time from opening to answering, `bulk` the name of the bulk correction.
-    A repeat from the same page returns the first answer. CorrectionError, StaleReview or ClaimLost: nothing was saved.
+    A verdict becomes the reward and closes the item; if several people are asked and another person's grade is current,
+    it is stored as an opinion. `seconds` is the time from opening to answering, `bulk` the name of the bulk correction.
+    A repeat from the same page returns the first answer. Raises CorrectionError, StaleReview or ClaimLost; nothing is
+    saved then.
     """
     submitted = SubmittedAnswer(
         answer=answer,
@@ -108,12 +109,12 @@ def submit(
         locked = _locked(session)
         if submitted.claim:
             # The same answer from the same page: a double click, or a request that was sent again.
-            mine = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=submitted.claim)
-            first = mine.order_by("-pk").first()
+            same_page = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=claim)
+            first = same_page.order_by("-pk").first()
             if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
                 return first
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=locked).first()
-        # One whose claim ran out may still answer while nobody else holds the item.
+        # A reviewer whose claim has expired may still answer while nobody else has claimed the item.
         is_claimed = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
         if item is not None and is_claimed and item.claimed_by_id != reviewer.pk:
             raise ClaimLost(item)
@@ -123,17 +124,19 @@ def submit(
 
 
 def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
-    """Make somebody's answer the authoritative one: `by` gives its grade in their own name, and the item is closed.
+    """Make another person's answer the current verdict: `by` gives the same grade, and the item is closed.
 
-    CorrectionError where the answer says no grade, was undone, or holds already.
+    Raises CorrectionError if the answer has no grade, was undone, or is the current verdict already.
     """
     with transaction.atomic():
         session = _locked(answer.session)
         if answer.answer not in VERDICTS or ReviewAnswer.objects.filter(undoes=answer).exists():
-            raise CorrectionError("Only a grade or an exclusion that was not undone can hold; choose another answer.")
+            raise CorrectionError(
+                "Only a grade or an exclusion that was not undone can be adopted; choose another answer."
+            )
         current = persons_grade(session)
         if current is not None and current.pk == answer.grade_id:
-            raise CorrectionError("This answer holds already; nothing was changed.")
+            raise CorrectionError("This answer is the current verdict already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
         row = _graded(session, by, SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True))
@@ -142,9 +145,9 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
 
 
 def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer:
-    """Take an answer back: what held before it holds again, exactly, and the item waits again where it should.
+    """Undo an answer: the state before it is restored exactly, and the item is reopened if there is a reason to.
 
-    CorrectionError where it was undone before, or is an undo itself.
+    Raises CorrectionError if the answer was undone before, or is an undo itself.
     """
     with transaction.atomic():
         session = _locked(answer.session)
@@ -169,32 +172,33 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
 
 
 def last_of(reviewer: User) -> ReviewAnswer | None:
-    """The reviewer's latest answer that was not undone: what U takes back; with how many they gave today, skips not
-    counted, as `today` (None for none).
+    """The reviewer's latest answer that was not undone, which the key U undoes; None without any.
+
+    Annotated with `today`, how many answers they gave today without skips, None for none.
     """
-    mine = ReviewAnswer.objects.filter(reviewer=reviewer).exclude(answer=Answer.UNDO)
-    # Not by `holding`, whose join PostgreSQL believes to leave one row: it would read all that the reviewer ever said.
-    mine = mine.filter(~Exists(ReviewAnswer.objects.filter(undoes=OuterRef("pk"))))
-    today = mine.exclude(answer=Answer.SKIP).filter(yours(), created_at__gte=start_of_day(timezone.now()))
-    counted = today.order_by().values("reviewer").annotate(n=Count("pk")).values("n")
-    related = mine.select_related("session__agent", "session__category", "grade")
-    return related.annotate(today=Subquery(counted)).order_by("-pk").first()
+    answers = ReviewAnswer.objects.filter(reviewer=reviewer).exclude(answer=Answer.UNDO)
+    # Not `effective()`: PostgreSQL expects its join to leave one row, and reads all answers of the reviewer.
+    answers = answers.filter(~Exists(ReviewAnswer.objects.filter(undoes=OuterRef("pk"))))
+    today = answers.exclude(answer=Answer.SKIP).filter(yours(), created_at__gte=start_of_day(timezone.now()))
+    count_today = today.order_by().values("reviewer").annotate(n=Count("pk")).values("n")
+    related = answers.select_related("session__agent", "session__category", "grade")
+    return related.annotate(today=Subquery(count_today)).order_by("-pk").first()
 
 
 # --- one answer -------------------------------------------------------------------------------------------------------
 
 
 def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
-    """A grade, an acceptance or an exclusion; to accept is to give the reward that is shown as a grade."""
+    """Record a grade, an acceptance or an exclusion. Accepting gives the reward that is shown as a grade."""
     if submitted.answer is Answer.ACCEPT:
         current = rewards.live(session)
         corrections.require_fresh(session, current, submitted.seen_revision, submitted.seen_evidence)
-        # The floor is no grade (L2).
+        # The floor is not a grade.
         if current is None or current.value is None or current.source == Source.FLOOR:
             raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
         submitted = replace(submitted, value=current.value)
     if item is not None and is_opinion(session, reviewer, item):
-        # It stands beside the one that holds, and changes nothing.
+        # An opinion beside the current verdict, which it does not change.
         corrections.require_fresh(session, rewards.live(session), submitted.seen_revision, submitted.seen_evidence)
         corrections.checked(submitted.value, exclude=submitted.answer is Answer.EXCLUDE)
         row = records.append(session, reviewer, submitted.answer, value=submitted.value, **submitted.columns)
@@ -205,7 +209,7 @@ def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item:
 
 
 def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> ReviewAnswer:
-    """A verdict that becomes the reward, with all that it changed."""
+    """Record a verdict that becomes the reward, with everything that it changed."""
     before = measure(session)
     context = records.seen_now(session, before.reward, reviewer)
     corrections.record_correction(
@@ -219,12 +223,20 @@ def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> Rev
     )
     monitoring.refresh()
     effects = changes(before, measure(session, before))
-    made: dict[str, Any] = {"context": context, "grade": persons_grade(session), "effects": effects}
-    return records.append(session, reviewer, submitted.answer, value=submitted.value, **made, **submitted.columns)
+    return records.append(
+        session,
+        reviewer,
+        submitted.answer,
+        value=submitted.value,
+        context=context,
+        grade=persons_grade(session),
+        effects=effects,
+        **submitted.columns,
+    )
 
 
 def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
-    """A skip gives the item back; "cannot judge" takes it off the queue, unless others are asked too."""
+    """Record a skip, which gives the item back, or "cannot judge", which dismisses it unless others are asked too."""
     if submitted.value is not None:
         kind = submitted.answer.value
         raise CorrectionError(f"{kind!r} says no grade, and {submitted.value} came with it; clear one of them.")
@@ -232,8 +244,8 @@ def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, it
         raise CorrectionError("An undo names what it undoes; call undo().")
     if submitted.answer is Answer.CANNOT_JUDGE and not submitted.reason:
         raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
-    alone = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
-    if submitted.answer is Answer.CANNOT_JUDGE and alone:
+    is_only_reviewer = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
+    if submitted.answer is Answer.CANNOT_JUDGE and is_only_reviewer:
         return queue.take_off(session, reviewer, **submitted.columns)
     row = records.append(session, reviewer, submitted.answer, **submitted.columns)
     if submitted.answer is Answer.SKIP:
@@ -264,7 +276,9 @@ def _locked(session: Session) -> Session:
 
 
 def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
-    """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
+    """Whether an answer would be an opinion: several people are asked, and another person has graded the session since
+    its item entered the queue.
+    """
     if item.state != ItemState.OPEN or item.wanted <= 1:
         return False
     current = persons_grade(session)

@@ -1,6 +1,6 @@
-"""The audit: every act of every person, newest first, read a page at a time from the tables that the acts are rows of.
+"""The audit: every act of every person, newest first, read a page at a time from the tables that have the acts as rows.
 
-A page is found by keyset in each table and merged, so that the thousandth page costs what the first one costs.
+Each table is paged by keyset and the results are merged, so that the thousandth page costs as much as the first.
 """
 
 import datetime as dt
@@ -34,19 +34,18 @@ from grading.review.acts import HistoryEntry, HistoryKind
 
 PAGE = 50
 CHUNK = 500
-# Events that every viewer may see, but not from which address.
+# Events that every viewer may see, without the address that they came from.
 EDITS = (AuditKind.CATEGORY, AuditKind.PROJECT)
 ANSWERS = {HistoryKind.ANSWER, HistoryKind.UNDO}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilters:
-    """What the audit is narrowed to; None or empty: not at all.
+    """The filters of the audit. None or an empty value does not filter.
 
-    `since` and `until` are days of the site's zone, inclusive. `sessions` are primary keys. `bulk` finds the
-    answers of one bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no
-    session.
-    `with_access`: also who came in, and what happened to tokens, people and downloads.
+    `since` and `until` are days of the site's zone, inclusive. `sessions` are primary keys. `bulk` finds the answers of
+    one bulk correction and their undos. A filter by arm, session or bulk leaves out acts that are about no session.
+    `with_access` includes sign-ins and acts on tokens, people and downloads.
     """
 
     person: str = ""
@@ -61,7 +60,7 @@ class HistoryFilters:
 
 @dataclass(frozen=True, slots=True, order=True)
 class HistoryCursor:
-    """The place of one act in the order: its moment, its table, its row."""
+    """The place of an act in the order: its time, the index of its table, and the row's key."""
 
     at: dt.datetime
     table: int
@@ -72,7 +71,7 @@ class HistoryCursor:
 
     @classmethod
     def parse(cls, text: str) -> "HistoryCursor | None":
-        """None for what is no cursor."""
+        """The cursor that `str` wrote; None for any other text."""
         try:
             at, table, pk = text.split("_")
             moment = dt.datetime.fromisoformat(at.replace(" ", "+"))
@@ -83,8 +82,10 @@ class HistoryCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActTable:
-    """A table whose `rows` are acts. `at` and `by` name the columns of the moment and of the person's name, `what` and
-    `why` describe a row. Rows of several `kinds` have the column `kind`.
+    """A table whose `rows` are acts.
+
+    `at` and `by` are the columns of the time and of the person's name; `what` and `why` describe a row. A table with
+    several `kinds` has the column `kind`.
     """
 
     kinds: tuple[HistoryKind, ...]
@@ -109,7 +110,7 @@ class ActTable:
         )
 
     def has(self, filters: HistoryFilters) -> bool:
-        """Whether any of its rows can pass the filters."""
+        """Whether the table can have rows that pass the filters."""
         of_a_session = bool(filters.arm) or filters.sessions is not None
         return (
             (filters.kind is None or filters.kind in self.kinds)
@@ -145,7 +146,9 @@ def _of_session(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **text
 
 
 def _by_user(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **texts: Any) -> ActTable:
-    """A table of acts on something else, done by the person in the column `by`, or by nobody: then it is no act."""
+    """A table of acts that are not about a session, done by the person in the column `by`. Rows without one are left
+    out.
+    """
     acts_of_people = rows.filter(**{f"{by}__isnull": False}).select_related(by)
     return ActTable(kinds=(kind,), rows=acts_of_people, at=at, by=f"{by}__username", **texts)
 

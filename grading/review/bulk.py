@@ -1,4 +1,4 @@
-"""Many sessions, one verdict, one reason: seen as a whole before anything is saved, saved and undone as a whole."""
+"""Bulk corrections: one verdict and one reason for many sessions, previewed, saved and undone together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)
 
 
 class BulkRefused(CorrectionError):
-    """Some of the sessions could not be corrected as asked, so none was. `problems` says which and why."""
+    """Some of the sessions cannot be corrected, so none was. `problems` has these sessions and the reasons."""
 
     def __init__(self, problems: Sequence[tuple[Session, str]]) -> None:
         self.problems = tuple(problems)
         super().__init__(
-            f"Nothing was saved: {len(problems)} of the sessions cannot be corrected so. Untick them, or ask for "
-            "something else, and submit again."
+            f"Nothing was saved: {len(problems)} of the sessions cannot be corrected like this. Untick them, or choose "
+            "another verdict, and submit again."
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleReward:
-    """A session whose reward moved on: its settlement then (None: it had none) and now."""
+    """A session whose reward changed meanwhile: its settlement before (None if it had none) and now."""
 
     session: Session
     before: Settlement | None
@@ -53,7 +53,10 @@ class BulkStale(CorrectionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A session to correct, its reward now, its open flags' rules, and whether an answer would only stand beside."""
+    """A session to correct, its current settlement and the rules of its open flags.
+
+    `beside`: an answer would be an opinion and not change the reward.
+    """
 
     session: Session
     current: Settlement | None
@@ -62,7 +65,7 @@ class Chosen:
 
     @property
     def value(self) -> float | None:
-        """The reward in [0, 1]; None where there is none, or only the floor (L2)."""
+        """The reward in [0, 1]; None if there is none or it is the floor."""
         return rewards.graded_value(self.current)
 
     @property
@@ -72,8 +75,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkPreview:
-    """What a bulk correction would do. `moves` are the differences of rewards that exist before and after and differ;
-    `first` get their first grade, `lost` lose theirs, `same` stay, `beside` get an opinion that changes nothing.
+    """What a bulk correction would do to `total` sessions.
+
+    `moves` are the changes of rewards that exist before and after. `first` sessions get their first grade, `lost` lose
+    theirs, `same` do not change, and `beside` get an opinion that changes nothing. `flags` would be cleared.
     """
 
     total: int
@@ -107,7 +112,7 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
 
 
 def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]:
-    """The rewards by session that a judge or a person decided after the rule flagged the session. Two queries."""
+    """The settlements, by session, that a judge or a person decided after the rule flagged the session. Two queries."""
     raised = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
     rows = Settlement.objects.filter(session__in=raised).select_related("grade").defer("steps").order_by("revision")
     settlements = {row.session_id: row for row in rows}
@@ -122,11 +127,19 @@ def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]
 
 
 def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> BulkPreview:
-    """All of it together, on every bandit; nothing is saved. `value` is for GRADE. CorrectionError for no grade."""
+    """The effect of a bulk correction on rewards and bandits; nothing is saved. `value` is for Answer.GRADE.
+
+    Raises CorrectionError if the grade is missing or not in [0, 1].
+    """
     if answer is Answer.GRADE:
         value = checked(value, exclude=False)
     settled = [each for each in chosen if not each.beside]
-    after = {each.session.pk: {Answer.GRADE: value, Answer.ACCEPT: each.value}.get(answer) for each in settled}
+    after: dict[int, float | None] = {}
+    for each in settled:
+        if answer is Answer.GRADE:
+            after[each.session.pk] = value
+        else:
+            after[each.session.pk] = each.value if answer is Answer.ACCEPT else None
     pairs = [(each.value, after[each.session.pk]) for each in settled]
     moves = [new - old for old, new in pairs if old is not None and new is not None and new != old]
     return BulkPreview(
@@ -151,11 +164,11 @@ def submit(
     bulk: str,
     alarm: Alarm | None = None,
 ) -> int:
-    """Give every session in `revisions` (id to the revision on the screen, 0 for none) the same verdict: all or none.
+    """Give the sessions in `revisions` (id to the revision on the screen, 0 for none) one verdict, or none of them.
 
-    Each takes the path of a single answer. `bulk` is an idempotency key: a repeat changes nothing. For an `alarm`,
-    sessions that were graded after it flagged them can't be excluded. Returns the number of answers saved under
-    `bulk`. CorrectionError without a reason or for too many; BulkStale; BulkRefused.
+    Each is submitted like a single answer. `bulk` is an idempotency key: a repeat changes nothing. For an `alarm`,
+    sessions that were graded after it flagged them can't be excluded. Returns the number of answers saved under `bulk`.
+    Raises CorrectionError without a reason or for too many sessions, BulkStale, or BulkRefused.
     """
     if not reason.strip():
         raise CorrectionError("A reason is needed: say in a few words why. It is kept with each of the sessions.")
@@ -202,27 +215,30 @@ def submit(
 
 
 def undo(bulk: str, reviewer: User, reason: str) -> int:
-    """Take back whatever still holds of a bulk correction, all or none; returns how many. CorrectionError for none."""
+    """Undo all answers of a bulk correction that were not undone yet, or none of them. Returns how many.
+
+    Raises CorrectionError without a reason or if there are none.
+    """
     if not reason.strip():
         raise CorrectionError("Say in a few words why: the history keeps it.")
     with transaction.atomic():
-        holding = ReviewAnswer.objects.effective().filter(bulk=bulk)
-        _locked(holding.values_list("session", flat=True))
-        bulk_answers = list(holding.select_related("session", "grade").order_by("-pk"))
+        effective = ReviewAnswer.objects.effective().filter(bulk=bulk)
+        _locked(effective.values_list("session", flat=True))
+        bulk_answers = list(effective.select_related("session", "grade").order_by("-pk"))
         if not bulk_answers:
-            raise CorrectionError("Nothing of this correction holds any more; nothing was changed.")
+            raise CorrectionError("All answers of this correction were undone already; nothing was changed.")
         for answer in bulk_answers:
             answers.undo(answer, reviewer, reason)
     return len(bulk_answers)
 
 
 def _locked(ids: Iterable[int]) -> list[Session]:
-    """The sessions, locked in one order, so that two people's corrections of many wait for each other."""
+    """The sessions, locked in the order of their keys, so that two bulk corrections cannot deadlock."""
     rows = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=list(ids))
     return list(rows.order_by("pk"))
 
 
 def _live(sessions: Iterable[Session]) -> dict[int, Settlement]:
-    """Each session's settlement that holds."""
+    """The current settlement of each session, by its key."""
     rows = Settlement.objects.filter(session__in=sessions).defer("steps").order_by("revision")
     return {row.session_id: row for row in rows}

@@ -1,11 +1,11 @@
-"""Calibration: what a judge said against what a person said before seeing it, on the random slice and nowhere else.
+"""Calibration: compares a judge's grades with people's blind grades, on sessions of the random slice only.
 
-Sessions that a rule put up are no sample of anything: they say what shocked somebody, not how good the judge is.
-A grader is an identity (model, route, rubric, digest version); figures of two are never averaged.
+Sessions that a rule put into the queue are no random sample, so they do not show how good the judge is. A grader is an
+identity (model, route, rubric, digest version); figures of two graders are never averaged.
 
-Over all, only sessions count whose turn in the random order has come (`random_slice`). Others of the slice were
-answered for their impact: within an arm and flag they say as much, but over all what looked worst would count too
-often. They count there as soon as their turn comes.
+The figures over all use only sessions whose turn in the random order has come (`random_slice`). Other sessions of the
+slice were answered because of their impact: they are valid within an arm and flag, but over all, what looked worst
+would be over-represented. They count over all as soon as their turn comes.
 """
 
 import datetime as dt
@@ -51,10 +51,10 @@ RECENT_DAYS = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlindPair:
-    """One session of the slice: `judge` by `grader`, `human` the mean of people's blind grades, all in [0, 1].
+    """One session of the slice: `judge` is the grade by `grader`, `human` the mean of people's blind grades, in [0, 1].
 
-    `stratum` is (arm, "flagged" or ""): empty where unknown. `probability` in (0, 1]: how likely the slice took it.
-    `drawn`: its turn in the random order has come.
+    `stratum` is (arm, "flagged" or ""), empty if unknown. `probability` in (0, 1] is that of being in the slice.
+    `drawn`: the session's turn in the random order has come.
     """
 
     session: int
@@ -72,8 +72,9 @@ class BlindPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """One grader against people: over all, by what was drawn; in each stratum by (arm, flag), by all pairs. `early`:
-    pairs whose turn has not come, which do not count over all yet.
+    """One grader and people: `whole` is over the pairs whose turn has come, `strata` by (arm, flag) over all pairs.
+
+    `early` is the number of pairs whose turn has not come.
     """
 
     grader: JudgeInstrument
@@ -102,19 +103,20 @@ class BlindPairs:
     @cached_property
     def calibrations(self) -> Mapping[JudgeInstrument, Calibration]:
         """Every grader that was ever compared with people; the one with the most pairs first."""
-        calibrations = [_calibration(grader, own) for grader, own in self.by_grader.items()]
-        return {each.grader: each for each in sorted(calibrations, key=lambda each: (-each.whole.n, str(each.grader)))}
+        calibrations = [_calibration(grader, pairs) for grader, pairs in self.by_grader.items()]
+        calibrations.sort(key=lambda calibration: (-calibration.whole.n, str(calibration.grader)))
+        return {calibration.grader: calibration for calibration in calibrations}
 
     def of(self, grader: JudgeInstrument) -> Calibration:
-        """One grader against people, also one that was never compared with them."""
+        """One grader compared with people; without pairs if it never was."""
         return self.calibrations.get(grader) or _calibration(grader, ())
 
 
 def pairs() -> BlindPairs:
     """Every blind pair. Two queries.
 
-    A verdict that a grader gave later (a new rubric, a second opinion) counts too: no person had seen it either. Of
-    several verdicts of one grader on a session the latest that entered the chain counts, or else the latest.
+    Verdicts that came after the person's grade (a new rubric, a second opinion) count too, because the person had not
+    seen them either. Of several verdicts of one grader on a session, the latest in the chain counts, else the latest.
     """
     blind = ReviewAnswer.objects.blind()
     values: dict[int, list[float]] = defaultdict(list)
@@ -152,19 +154,19 @@ def calibrations() -> list[Calibration]:
 
 
 def recent_graders(now: dt.datetime) -> list[JudgeInstrument]:
-    """The graders that decided a session of the last RECENT_DAYS, the latest first. One query."""
+    """The graders of the current verdicts on sessions of the last RECENT_DAYS, the latest first. One query."""
     recent = Session.objects.yours().filter(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS), verdict__isnull=False)
     rows = recent.order_by().values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
     return [JudgeInstrument(**dict(zip(IDENTITY, row, strict=False))) for row in rows.order_by("-latest")]
 
 
 def for_grader(grader: JudgeInstrument) -> Calibration:
-    """One grader against people. Two queries."""
+    """One grader compared with people. Two queries."""
     return pairs().of(grader)
 
 
 def verdict_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
-    """By grader and arm, the sums of the verdicts that count: one a session, as in `pairs`. One query."""
+    """The sums of verdicts by grader and arm, one verdict per session, which is chosen as in `pairs`. One query."""
     verdicts = Grade.objects.verdicts().first_readings().filter(yours())
     is_better = Q(parallel__lt=OuterRef("parallel")) | Q(parallel=OuterRef("parallel"), pk__gt=OuterRef("pk"))
     same_grader = {name: OuterRef(name) for name in IDENTITY}
@@ -178,31 +180,35 @@ def verdict_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
 
 
 def arm_means(blind_pairs: BlindPairs) -> dict[JudgeInstrument, dict[str, ArmMean]]:
-    """The mean of each arm by each grader and people together: by the pairs that were drawn, and the grader's verdicts
-    on all the arm's other sessions. One query.
+    """The mean of each arm by grader, from the drawn pairs and the grader's verdicts on the arm's other sessions. One
+    query.
     """
-    every, means = verdict_sums(), dict[JudgeInstrument, dict[str, ArmMean]]()
-    for grader, own in blind_pairs.by_grader.items():
-        drawn: dict[str, list[JudgeHumanPair]] = defaultdict(list)
-        for pair in own:
-            arm_pairs = drawn[pair.stratum[0]]
+    all_sums = verdict_sums()
+    means: dict[JudgeInstrument, dict[str, ArmMean]] = {}
+    for grader, grader_pairs in blind_pairs.by_grader.items():
+        drawn_by_arm: dict[str, list[JudgeHumanPair]] = defaultdict(list)
+        for pair in grader_pairs:
+            arm_pairs = drawn_by_arm[pair.stratum[0]]  # an arm without drawn pairs is listed too
             if pair.drawn:
                 arm_pairs.append(pair.compared)
         means[grader] = {}
-        for arm, arm_pairs in sorted(drawn.items()):
-            values = [each.judge for each in arm_pairs]
-            n, s, q = len(values), sum(values), sum(value**2 for value in values)
-            sums = every.get((grader, arm), GradeSums())
-            rest = GradeSums(n=max(sums.n - n, 0), s=sums.s - s, q=sums.q - q)
+        for arm, arm_pairs in sorted(drawn_by_arm.items()):
+            values = [pair.judge for pair in arm_pairs]
+            sums = all_sums.get((grader, arm), GradeSums())
+            rest = GradeSums(
+                n=max(sums.n - len(values), 0),
+                s=sums.s - sum(values),
+                q=sums.q - sum(value**2 for value in values),
+            )
             means[grader][arm] = arm_mean(arm_pairs, rest)
     return means
 
 
 def store_arm_means(now: dt.datetime) -> None:
-    """Compute the means of arms for the calibration page, if grades, answers or the sessions of arms changed since: the
-    sums of all verdicts take a second at 200,000 sessions.
+    """Compute and store the means of arms for the calibration page, if grades, answers or categories have changed. At
+    200,000 sessions the sums take a second.
 
-    A judged session that gets another category moves its reward, so the ledger has new entries.
+    A change of a judged session's category shows in the ledger, because its reward moves.
     """
     inputs = repr((last_keys(Grade, ReviewAnswer, LedgerEntry), Erasure.objects.count()))
     StoredReading.objects.renew(ARM_MEANS, inputs, _arm_means_as_json, now)
@@ -219,7 +225,7 @@ def _arm_means_as_json() -> list[Any]:
 def latest_arm_means(
     blind_pairs: BlindPairs,
 ) -> tuple[dict[JudgeInstrument, dict[str, ArmMean]], dt.datetime | None]:
-    """The means of arms as the worker last computed them, and when; from these pairs, and None, if it never did."""
+    """The stored means of arms and when they were computed; if there are none, those of `blind_pairs` and None."""
     stored = StoredReading.objects.filter(name=ARM_MEANS).first()
     if stored is None:
         return arm_means(blind_pairs), None
@@ -231,19 +237,19 @@ def latest_arm_means(
 
 
 def narrow(sessions: SessionQuerySet, grader: JudgeInstrument) -> SessionQuerySet:
-    """The sessions behind `for_grader(grader)`."""
+    """The sessions that `for_grader(grader)` compares."""
     identity = {name: getattr(grader, name) for name in IDENTITY}
     return sessions.filter(pk__in=compared().filter(**identity).values("session"))
 
 
-def _calibration(grader: JudgeInstrument, own: Sequence[BlindPair]) -> Calibration:
+def _calibration(grader: JudgeInstrument, pairs: Sequence[BlindPair]) -> Calibration:
     strata: dict[tuple[str, str], list[JudgeHumanPair]] = defaultdict(list)
-    for pair in own:
+    for pair in pairs:
         strata[pair.stratum].append(pair.compared)
-    drawn = [pair.compared for pair in own if pair.drawn]
+    drawn = [pair.compared for pair in pairs if pair.drawn]
     return Calibration(
         grader=grader,
         whole=agreement(drawn),
-        early=len(own) - len(drawn),
+        early=len(pairs) - len(drawn),
         strata={stratum: agreement(compared_pairs) for stratum, compared_pairs in sorted(strata.items())},
     )

@@ -1,10 +1,10 @@
-"""What is handed out next, and to whom: by one conditional UPDATE an item is one page's for five minutes.
+"""Hands out the items of the queue. A page claims an item for five minutes by one conditional UPDATE.
 
-Three of every ten places are the random slice's, one reviewer's as another's: by what they were handed out and answered
-before, and have in hand. Who skips a session has not had its place: the next one is of the same kind.
+Three of every ten places go to the random slice. This is counted for each reviewer, over the places that they answered
+and those that they have claimed. A skipped item does not count: the next one is of the same kind.
 
-Of a day's first 60 places by impact, one agent's sessions fill 20 before those of others come, whatever their impact:
-otherwise an agent that uploads many sessions that look wrong would take all of the reviewers' time.
+Of a day's first 60 places by impact, one agent's sessions fill at most 20 before those of other agents come, whatever
+their impact. Otherwise an agent that uploads many sessions that look wrong would take all of the reviewers' time.
 """
 
 import datetime as dt
@@ -25,20 +25,21 @@ from grading.review import places, random_slice
 from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 
 CLAIM = dt.timedelta(minutes=5)
-# How many items are tried before the list is read again: as many pages would have to ask in the same moment.
+# How many items a page tries to claim before it reads the list again, as other pages may claim them meanwhile.
 TRIED_AT_ONCE = 20
-# The slice's items that nobody answered yet, and their random order.
+# The items of the slice that nobody has answered yet, and their random order.
 AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
 BY_TURN = ("rank", "pk")
-# Of a day's first places by impact, those that one agent's sessions fill before others' have as many.
+# How many of a day's first places by impact one agent's sessions fill before those of other agents come.
 FIRST_PLACES, ONE_AGENTS = 60, 20
 FREE = {"claim": "", "claimed_until": None, "claimed_by": None, "place": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """The first items of a queue with their places, in the order in which they are handed out, and how many there are
-    in `all`. The place is None where it is not for this reviewer now: those come last.
+    """The first items of a queue with their places, in the order in which they are handed out; `all` counts the queue.
+
+    Items that this reviewer cannot get now come last, and their place is None.
     """
 
     items: tuple[tuple[ReviewItem, Place | None], ...]
@@ -46,14 +47,13 @@ class Queued:
 
 
 def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
-    """The first `size` of `items`, those that wait by these filters, as they would be handed to this reviewer one after
-    the other. Five queries.
+    """The first `size` items that match the filters, in the order in which this reviewer would get them. Five queries.
 
-    What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
+    The rows are loaded from `items`. Items that others have claimed and those not `offered_to` the reviewer come last.
     """
     now = timezone.now()
     queue = waiting(reviewer, filters)
-    may_claim = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer, start_of_day(now))
+    may_claim = Q(unclaimed(now) | Q(claimed_by=reviewer)) & offered_to(reviewer, start_of_day(now))
     is_others = Case(When(may_claim, then=0), default=1, output_field=IntegerField())
     by_impact = _by_impact(queue.annotate(is_others=is_others, all=Window(Count("pk"))), now, "is_others")
     rows = list(by_impact.values_list("pk", "is_others", "all")[:size])
@@ -69,15 +69,12 @@ def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
-    """Claim the first item that waits for this reviewer and that nobody holds; None where there is none.
-
-    `claim` is a random string that the page keeps.
-    """
+    """Claim the next item for this reviewer; None if there is none. `claim` is a random string that names the page."""
     filters = replace(filters or QueueFilters(), state=str(ItemState.OPEN))
     items = waiting(reviewer, filters).filter(offered_to(reviewer))
     while True:
         now = timezone.now()
-        free = items.filter(unheld(now))
+        free = items.filter(unclaimed(now))
         by_impact = _by_impact(free, now).values_list("pk", flat=True)[:TRIED_AT_ONCE]
         turns = free.filter(AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:TRIED_AT_ONCE]
         order = _order(list(by_impact), list(turns), _last_places(reviewer, now), filters)
@@ -97,33 +94,34 @@ def take(
     place: Place | None = None,
     now: dt.datetime | None = None,
 ) -> bool:
-    """Claim this item, or renew the claim: one conditional UPDATE. False where another page holds it, or it is closed.
+    """Claim this item, or renew the claim, by one conditional UPDATE. False if another page has claimed it or it is
+    closed.
 
-    `from_own_page`: also where the other page is the same reviewer's; nobody can come in between. `place` is the
-    queue's; without one, it stays what it was for this reviewer. ValueError for a claim without a name.
+    `from_own_page` also takes over a claim of another page of the same reviewer. Without a `place`, an item that this
+    reviewer had claimed keeps its place. Raises ValueError if `claim` is empty.
     """
     if not claim:
         raise ValueError("a claim is a random string that the page keeps; got an empty one")
     now = now or timezone.now()
     mine = Q(claimed_by=reviewer) if from_own_page else Q(claimed_by=reviewer, claim=claim)
-    free = ReviewItem.objects.open().filter(pk=item.pk).filter(unheld(now) | mine)
+    free = ReviewItem.objects.open().filter(pk=item.pk).filter(unclaimed(now) | mine)
     own_place = Case(When(claimed_by=reviewer, then=F("place")), default=Value(""))
     return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM, place=place or own_place))
 
 
 def release(item: ReviewItem, claim: str) -> bool:
-    """Give the item back. False where the claim was another's by now."""
+    """Give the item back. False if this page does not have the claim any more."""
     claimed = ReviewItem.objects.filter(pk=item.pk, claim=claim).exclude(claim="")
     return bool(claimed.update(**FREE))
 
 
-def unheld(now: dt.datetime) -> Q:
-    """Items that no live claim holds: a claim that ran out returns by itself."""
+def unclaimed(now: dt.datetime) -> Q:
+    """A condition on items: no claim, or one that has expired."""
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
 
 
 def _by_impact(items: QuerySet[ReviewItem], now: dt.datetime, *first: str) -> QuerySet[Any]:
-    """Items by impact, with the day's first places shared among the agents. The annotations `first` come before all."""
+    """Order items by the annotations `first`, then by impact, with the day's first places shared among the agents."""
     today = ReviewAnswer.objects.effective().filter(yours(), place=Place.IMPACT, created_at__gte=start_of_day(now))
     counted = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))
     answered = dict(counted)
@@ -140,7 +138,7 @@ def _by_impact(items: QuerySet[ReviewItem], now: dt.datetime, *first: str) -> Qu
 def _order(
     by_impact: Sequence[int], turns: Sequence[int], last_places: Sequence[bool], filters: QueueFilters
 ) -> list[tuple[int, Place]]:
-    """The items' keys with their places; where the slice itself is asked for, all by chance."""
+    """The items' keys and places in the order in which they are handed out; all by chance in the slice's own list."""
     if filters.is_slice:
         return [(pk, Place.CHANCE) for pk in dict.fromkeys((*turns, *by_impact))]
     ordered = places.in_order(by_impact, turns, last_places)
@@ -148,8 +146,8 @@ def _order(
 
 
 def _last_places(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
-    """Whether each of the reviewer's last places was by chance, the oldest first: of the sessions they answered and, at
-    `now`, of those they have claimed.
+    """Whether each of the reviewer's last places was by chance, the oldest first: of the sessions that they answered,
+    and of those that they have claimed at `now`, if it is given.
     """
     answers = ReviewAnswer.objects.effective().filter(yours(), reviewer=reviewer).exclude(place="")
     answers = answers.exclude(answer=Answer.SKIP).order_by("-pk")

@@ -1,4 +1,4 @@
-"""What people do to grades: correct, exclude, accept, undo. Each appends one row and settles; nothing is erased."""
+"""People's corrections of grades, and their undo. Each appends a row and settles the session; nothing is deleted."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ REASON_NEEDED_ABOVE = 0.2
 
 
 class CorrectionError(Exception):
-    """The correction cannot be recorded as it stands; the message says what was expected, what came, what to do."""
+    """The correction cannot be recorded. The message says what was expected, what came, and what to do."""
 
 
 class StaleReview(CorrectionError):
-    """The reward or the evidence changed after the form was opened; look at what changed, then decide again.
+    """The reward or the evidence changed after the form was opened. Look at what changed, then decide again.
 
-    `before` and `current` are the settlements then and now; `added` is the evidence that came since.
+    `before` and `current` are the settlements then and now; `added` is the evidence that arrived since.
     """
 
     def __init__(self, current: Settlement | None, before: Settlement | None, added: Sequence[Evidence]) -> None:
@@ -41,7 +41,7 @@ class StaleReview(CorrectionError):
 
 
 class AlreadyUndone(CorrectionError):
-    """Somebody undid this before, and nothing was changed."""
+    """The verdict was undone before, so nothing was changed."""
 
     def __init__(self) -> None:
         super().__init__("This verdict was undone already; nothing was changed.")
@@ -57,11 +57,11 @@ def record_correction(
     seen_revision: int | None = None,
     seen_evidence: str = "",
 ) -> Settlement:
-    """A person's verdict on a session: a value in [0, 1], or `exclude` for no reward at all.
+    """Record a person's verdict on a session: a value in [0, 1], or `exclude` for no reward at all.
 
-    `seen_revision` is the settlement the person was looking at, `seen_evidence` the `evidence_version`; StaleReview
-    where either moved on since. CorrectionError where neither or both of value and exclude are given, the value
-    is no number from 0 to 1, or a reason is needed and missing.
+    `seen_revision` is the settlement that the person saw, `seen_evidence` the `evidence_version`. Raises StaleReview if
+    either has changed, and CorrectionError if neither or both of value and exclude are given, the value is not in
+    [0, 1], or a reason is missing that is needed.
     """
     with transaction.atomic():
         live = _locked_settlement(session)
@@ -93,7 +93,9 @@ def record_correction(
 
 
 def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
-    """Withdraw a person's verdict. What held before it holds again, exactly. CorrectionError if it can't be undone."""
+    """Withdraw a person's verdict, so that the state before it is restored exactly. Raises CorrectionError if it is not
+    a person's verdict, or was undone before.
+    """
     with transaction.atomic():
         _locked_settlement(grade.session)
         if grade.source != Source.HUMAN or grade.reason == Reason.WITHDRAWN:
@@ -124,10 +126,10 @@ def _locked_settlement(session: Session) -> Settlement | None:
 def require_fresh(
     session: Session, current: Settlement | None, seen_revision: int | None, seen_evidence: str = ""
 ) -> None:
-    """StaleReview where reward or evidence are not those that were seen; what was not named is not compared."""
+    """Raise StaleReview if the reward or the evidence is not what the person saw. None and "" are not compared."""
     reward_changed = seen_revision is not None and current is not None and current.revision != seen_revision
-    came = bool(seen_evidence) and seen_evidence != evidence_version(session)
-    if not reward_changed and not came:
+    evidence_changed = bool(seen_evidence) and seen_evidence != evidence_version(session)
+    if not reward_changed and not evidence_changed:
         return
     settlement = session.settlements.filter(revision=seen_revision or 0).first()
     raise StaleReview(current, settlement, added_since(session, settlement) if settlement else [])
@@ -139,7 +141,7 @@ def _describe(settlement: Settlement) -> str:
 
 
 def checked(value: float | None, *, exclude: bool) -> float | None:
-    """A value in [0, 1], or None for an exclusion. CorrectionError for neither, both, or another number."""
+    """A value in [0, 1], or None for an exclusion. Raises CorrectionError for neither, both, or another number."""
     if exclude and value is not None:
         raise CorrectionError("Give either a grade from 0 to 1 or exclude the session; got both")
     if not exclude and value is None:

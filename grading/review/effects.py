@@ -1,4 +1,4 @@
-"""What one act of a person changed: every dependent number, before and after, measured and not promised."""
+"""The effects of one act of a person: every number that depends on the session, measured before and after."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,11 @@ from grading.reward import rewards
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What depends on a session: its reward, every arm of the bandits that learn from it, by (bandit, arm) as (mean,
-    expected number of the next 100), `own` naming those that ran; what these rest on, as (sessions, observations); the
-    rules of its open flags, and what each open alarm says by (rule, about).
+    """What depends on a session, at one moment.
+
+    `arms` are all arms of the bandits that learn from it, by (bandit, arm) as (mean, expected number of the next 100
+    choices); `own` are those that the session ran, and `evidence` has their (sessions, observations). `flags` are the
+    rules of its open flags, `alarms` the texts of all open alarms by (rule, about).
     """
 
     reward: Settlement | None
@@ -29,7 +31,9 @@ class Measured:
 
 
 def measure(session: Session, before: Measured | None = None) -> Measured:
-    """All of it as it is now. No act of a person on a grade changes who learns from it: `before` knows that already."""
+    """Measure a session now. `before` is an earlier measurement whose `own` arms are reused: no act on a grade changes
+    them.
+    """
     now = timezone.now()
     learners = () if before else rewards.learners(session)
     own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
@@ -48,16 +52,17 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
 
 
 def changes(before: Measured, after: Measured) -> dict[str, Any]:
-    """The difference as JSON, unrounded: `bandits` the arms that ran, `others` those that moved with them (a bandit's
-    arms share its mean, and its choices). An alarm that is not open says None; flags are named by their rules.
+    """The differences as JSON, unrounded. `bandits` has the arms that the session ran, `others` those that moved with
+    them, because the arms of a bandit share its mean and its choices. The text of an alarm that is not open is None.
     """
     others = [key for key in before.arms if key not in before.own and before.arms[key] != after.arms[key]]
     alarm_keys = sorted(set(before.alarms) | set(after.alarms))
-    alarms = [
-        {"rule": rule, "about": about, "before": was, "after": now}
-        for rule, about in alarm_keys
-        if (was := before.alarms.get((rule, about))) != (now := after.alarms.get((rule, about)))
-    ]
+    alarms = []
+    for rule, about in alarm_keys:
+        text_before = before.alarms.get((rule, about))
+        text_after = after.alarms.get((rule, about))
+        if text_before != text_after:
+            alarms.append({"rule": rule, "about": about, "before": text_before, "after": text_after})
     own = []
     for key in sorted(before.own):
         (_, observations_before), (sessions, observations_after) = before.evidence[key], after.evidence[key]
@@ -83,7 +88,7 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
 
 
 def moves_of(effects: Mapping[str, Any]) -> list[ArmMove]:
-    """The arms that ran, back from such JSON; none where it says nothing."""
+    """The arms that the session ran, from the JSON of `changes`; empty if it has none."""
     return [ArmMove(**each, touched=True) for each in effects.get("bandits", ())]
 
 

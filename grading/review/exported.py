@@ -1,4 +1,4 @@
-"""What leaves the site for analysis: an act, or a blind pair, as a flat record with unrounded numbers.
+"""Exports for analysis: an act, a session or a blind pair as a flat record with unrounded numbers.
 
 The fields are explained in `docs/exports.md`.
 """
@@ -39,7 +39,7 @@ SESSION = (
 
 
 def of_session(session: Session) -> dict[str, Any]:
-    """The fields of `SESSION`, of a session with its facts, its reward, its verdict and whether it is flagged."""
+    """The fields of `SESSION`. The session's queryset must have annotated `is_stale`."""
     row: SessionFacts | None = getattr(session, "facts", None)
     facts = {name: getattr(row, name, None) for name in FACTS}
     return {
@@ -111,14 +111,14 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
 
 
 def with_effects(act: HistoryEntry) -> dict[str, Any]:
-    """As `of_act`, with everything that the act changed as an object of its own."""
+    """The fields of `ACT` and the nested `effects`, everything that the act changed."""
     return {**of_act(act), "effects": dict(act.effects)}
 
 
 def pairs() -> Iterator[dict[str, Any]]:
-    """Each blind answer of a person to a session of the random slice, with each verdict on that session, oldest first.
+    """A record for each blind answer on a session of the random slice and each verdict on that session, oldest first.
 
-    A verdict that came later is a pair too: nobody had seen it either.
+    Verdicts that came after the answer are included, because the person had not seen them either.
     """
     first = Grade.objects.verdicts().first_readings()
     verdicts = Prefetch("session__grades", first.defer("evidence").order_by("pk"), to_attr="judged")
@@ -151,7 +151,7 @@ def _session(session: Session | None) -> dict[str, Any]:
 
 
 def _context(row: ReviewAnswer) -> dict[str, Any]:
-    """Who had judged it, of what, and how the session came to be asked about."""
+    """The columns about the judge's answer, the evidence, and why the session was in the queue."""
     return {
         "slice_probability": row.slice_probability,
         "place": row.place or None,

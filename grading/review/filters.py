@@ -17,7 +17,7 @@ from grading.models.sessions import Whose
 from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
-# First what a rule or a person brought, then by how far a correction is expected to move a reward.
+# Items that a rule or a person added come first, then by how far a correction is expected to move a reward.
 BY_IMPACT = (
     Case(When(entered_as=QueueEntry.SLICE, then=1), default=0, output_field=IntegerField()),
     "-impact",
@@ -27,12 +27,12 @@ BY_IMPACT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFilters:
-    """What a list of items is narrowed to; an empty field narrows nothing.
+    """The filters of a list of items. An empty field does not filter.
 
-    `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` is a `QueueEntry`
-    (the slice: also what a rule or a person brought in of it),
-    `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing. `samples` is
-    "only" for those of the samples, which no queue shows otherwise.
+    `arm` and `agent` are names, `source` is the source of the reward, `rule` that of an open flag. `entered_as` is a
+    `QueueEntry`; for the slice also its items that a rule or a person added. `assigned` is a username, "me" or
+    "nobody", `state` an `ItemState`. `samples` is "only" to list the items of samples instead of all others. A value
+    that does not exist matches nothing.
     """
 
     arm: str = ""
@@ -46,7 +46,7 @@ class QueueFilters:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:
-        """From an address' query string; other names in it are left alone."""
+        """The filters in a query string; other names in it are ignored."""
         values = {field.name: plain_text(query[field.name], 100) for field in fields(cls) if query.get(field.name)}
         return cls(**values)
 
@@ -63,7 +63,7 @@ class QueueFilters:
 
     @property
     def is_slice(self) -> bool:
-        """Whether what is asked for is the random slice itself: then every place is one by chance."""
+        """Whether the list is the random slice itself. All its items are handed out in random order."""
         return self.entered_as == QueueEntry.SLICE
 
     def __bool__(self) -> bool:
@@ -71,9 +71,7 @@ class QueueFilters:
 
 
 def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
-    """The items that match, with session and people, by impact: what a rule or a person brought first.
-    `reviewer` is who "me" is.
-    """
+    """The items that match, with session and people, in the order BY_IMPACT. `reviewer` is "me" in the filters."""
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(filters.whose.rows(), state=filters.state)
     named = {
@@ -98,11 +96,13 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
 
 
 def offered_to(reviewer: User, midnight: dt.datetime | None = None) -> Q:
-    """Items that may be handed to this reviewer, as a condition: not assigned to another, nor answered by them since
-    the item came, nor skipped by them today, or since that `midnight`.
+    """A condition on items: they may be handed to this reviewer.
+
+    They are not assigned to another person, and the reviewer has not answered them since they entered the queue, nor
+    skipped them since `midnight` (by default today's).
     """
-    mine = ReviewAnswer.objects.effective().filter(session=OuterRef("session"), reviewer=reviewer)
-    skipped = mine.filter(answer=Answer.SKIP, created_at__gte=midnight or start_of_day(timezone.now()))
-    answered = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=OuterRef("entered_at"))
-    theirs = Q(assigned_to=None) | Q(assigned_to=reviewer)
-    return theirs & ~Q(Exists(skipped)) & ~Q(Exists(answered))
+    answers = ReviewAnswer.objects.effective().filter(session=OuterRef("session"), reviewer=reviewer)
+    skipped = answers.filter(answer=Answer.SKIP, created_at__gte=midnight or start_of_day(timezone.now()))
+    answered = answers.exclude(answer=Answer.SKIP).filter(created_at__gte=OuterRef("entered_at"))
+    not_others = Q(assigned_to=None) | Q(assigned_to=reviewer)
+    return not_others & ~Q(Exists(skipped)) & ~Q(Exists(answered))

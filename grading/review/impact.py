@@ -1,7 +1,7 @@
-"""In which order people are asked: by how far a correction is expected to move what a bandit has learned, in reward.
+"""The order of the review queue: by how far a correction is expected to move what a bandit has learned, in reward.
 
-How likely the arm is to be chosen has no say in it: an arm that wrong rewards have poisoned is never chosen, and its
-sessions would come last of all.
+The probability that the arm is chosen is no factor: an arm that wrong rewards have poisoned is never chosen, and its
+sessions would come last.
 """
 
 import datetime as dt
@@ -24,19 +24,19 @@ from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
 
-# How many answers a stratum needs until it counts as much as what it is shrunk towards.
+# The number of answers at which a stratum's mean has the same weight as the mean that it is shrunk towards.
 SHRINK = 5.0
-# What people are expected to move a reward by, before anybody has: by the kind of what they correct.
+# The expected correction, in reward, before there are any answers: of a flagged session, a fallback, a judge's grade.
 PRIOR_FLAGGED, PRIOR_FALLBACK, PRIOR_JUDGE = 0.4, 0.2, 0.1
 WRITTEN_AT_ONCE = 500
-# How much more an answer in the random slice is worth: it teaches the calibration too, which puts right the others
-# that are alike. Of two like sessions its own goes first, unless it is older by more than half a half-life.
-TEACHES = 1.5
+# The factor for sessions of the random slice, whose answers improve the calibration too. Of two similar sessions the
+# one in the slice goes first, unless it is older by more than about half a half-life.
+SLICE_FACTOR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Sessions whose corrections are alike: of one arm (its id), deciding source, and flagged or not."""
+    """Sessions with similar corrections: those of one arm (its id) and deciding source, flagged or not."""
 
     arm: int | None
     source: str
@@ -44,7 +44,7 @@ class Stratum:
 
 
 class Corrections:
-    """How far people move rewards, by stratum: the mean of |human − shown reward| over the answers that hold.
+    """How far people move rewards, by stratum: the mean of |human − shown reward| over answers not undone.
 
     Few answers say little, so each mean of n answers is shrunk towards the wider one with the weight of SHRINK answers,
 
@@ -62,9 +62,11 @@ class Corrections:
         self._by_kind: dict[tuple[str, bool], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         for key, (n, total) in self._totals.items():
-            for sums, at in ((self._by_kind, (key.source, key.flagged)), (self._by_source, key.source)):
-                count, size = sums[at]  # type: ignore[index] # each sum has keys of its own
-                sums[at] = (count + n, size + total)  # type: ignore[index] # as above
+            kind = (key.source, key.flagged)
+            kind_n, kind_total = self._by_kind[kind]
+            self._by_kind[kind] = (kind_n + n, kind_total + total)
+            source_n, source_total = self._by_source[key.source]
+            self._by_source[key.source] = (source_n + n, source_total + total)
 
     def answers(self, key: Stratum) -> int:
         """How many corrections a stratum has had."""
@@ -78,14 +80,14 @@ class Corrections:
 
 
 def prior(source: str, *, flagged: bool) -> float:
-    """What a correction is expected to move where nobody has corrected yet, in reward."""
+    """The expected |correction| before there are any answers, in reward."""
     if flagged or source in (Source.FLOOR, ""):
         return PRIOR_FLAGGED
     return PRIOR_JUDGE if source in (Source.JUDGE, Source.HUMAN) else PRIOR_FALLBACK
 
 
 def corrections() -> Corrections:
-    """How far people moved rewards, from the answers that hold. One query."""
+    """How far people moved rewards, from the answers that were not undone. One query."""
     answers = ReviewAnswer.objects.effective().with_values().filter(yours(), settlement__value__isnull=False)
     size = Abs(F("value") - F("settlement__value"))
     sizes: dict[Stratum, list[float]] = defaultdict(list)
@@ -93,18 +95,18 @@ def corrections() -> Corrections:
         "session__category", "settlement__source", "stratum", size
     ):
         sizes[Stratum(arm, source, flag == FLAGGED)].append(correction)
-    # Sorted, so that the sums over wider strata are the same bits in whichever order the answers came.
+    # Sorted, so that the sums over wider strata are identical in any order of the answers.
     strata = sorted(sizes, key=lambda each: (each.arm or 0, each.source, each.flagged))
     return Corrections({stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata})
 
 
 def prioritise(now: dt.datetime | None = None) -> int:
-    """Write the impact of every open item; how many changed.
+    """Write the impact of every open item. Returns how many changed.
 
         impact = λ^age · E|correction| · (1.5 in the random slice)
 
     λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
-    bandit), E|correction| that of its stratum; for the slice see TEACHES.
+    bandit), E|correction| that of its stratum; for the slice see SLICE_FACTOR.
     """
     now = now or timezone.now()
     items = ReviewItem.objects.open().order_by("pk")
@@ -117,11 +119,11 @@ def prioritise(now: dt.datetime | None = None) -> int:
     changed: dict[int, float] = {}
     for pk, before, arm, ended_at, source, flags, probability in rows:
         decay = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
-        taught = 1.0 if probability is None else TEACHES
-        impact = priority.rounded(decay * expected.expected(Stratum(arm, source, flags > 0)) * taught)
+        slice_factor = 1.0 if probability is None else SLICE_FACTOR
+        impact = priority.rounded(decay * expected.expected(Stratum(arm, source, flags > 0)) * slice_factor)
         if impact != before:
             changed[pk] = impact
-    # Five hundred items a statement. One that is being answered now is left to the next sweep.
+    # WRITTEN_AT_ONCE items a statement. Items that are being answered now are left to the next sweep.
     by_impact = sorted(changed.items(), key=lambda row: (row[1], row[0]))
     count = 0
     for start in range(0, len(by_impact), WRITTEN_AT_ONCE):
@@ -136,12 +138,13 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
 
 def first_guess(session: Session) -> float:
-    """The impact of a new item until the next sweep: that of the weightiest open one of its arm, for it is new."""
+    """The impact of a new item until the next sweep: the highest of the open items of its arm, 0 without any."""
     whose = Whose.SAMPLES if session.is_sample else Whose.YOURS
     alike = ReviewItem.objects.open().filter(whose.rows(), session__category=session.category_id)
     return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
 
 
 def _shrunk(sums: tuple[int, float] | None, towards: float) -> float:
+    """The mean of `sums` (count and total, None for no values), shrunk towards another with the weight of SHRINK."""
     n, total = sums or (0, 0.0)
     return (total + SHRINK * towards) / (n + SHRINK)

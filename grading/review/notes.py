@@ -1,4 +1,4 @@
-"""What people leave on a session besides a grade: comments, flags, and that they looked at the judge's answer."""
+"""What people record on a session besides a grade: comments, flags, and that they looked at the judge's answer."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -17,7 +17,7 @@ LONGEST_COMMENT = 4000
 
 
 def comment(session: Session, author: User, text: str) -> Comment:
-    """Note something on a session, for others. CorrectionError for an empty text or one too long."""
+    """Comment on a session. Raises CorrectionError if the text is empty or too long."""
     text = text.strip()
     if not 0 < len(text) <= LONGEST_COMMENT:
         raise CorrectionError(f"A comment has 1 to {LONGEST_COMMENT} characters; this one has {len(text)}.")
@@ -25,7 +25,7 @@ def comment(session: Session, author: User, text: str) -> Comment:
 
 
 def flag(session: Session, by: User, why: str) -> Flag:
-    """Put a session up for review by hand. CorrectionError without a `why`, or where a person flagged it already."""
+    """Flag a session by hand and queue it. Raises CorrectionError without a `why`, or if a person's flag is open."""
     if not why.strip():
         raise CorrectionError("A flag needs a reason: say in a few words what others should look at.")
     with transaction.atomic():
@@ -43,9 +43,9 @@ def flag(session: Session, by: User, why: str) -> Flag:
 
 
 def unflag(flag: Flag, by: User) -> None:
-    """Take a person's flag back; the session leaves the queue where only the flag had brought it in.
+    """Clear a person's flag. The session leaves the queue if it was there only because of the flag.
 
-    CorrectionError for a rule's flag: those end with a grade, a dismissal, or by themselves.
+    Raises CorrectionError for a rule's flag, which ends with a grade, a dismissal, or by itself.
     """
     if flag.rule != Flag.BY_A_PERSON:
         raise CorrectionError(
@@ -53,18 +53,19 @@ def unflag(flag: Flag, by: User) -> None:
         )
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
-        taken = Flag.objects.open().filter(pk=flag.pk)
-        taken.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=TAKEN_BACK)
+        open_flag = Flag.objects.open().filter(pk=flag.pk)
+        open_flag.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=TAKEN_BACK)
         rewards.settle(session)
-        brought = ReviewItem.objects.open().filter(session=session, entered_as=QueueEntry.PERSON)
-        brought.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=QueueEntry.RULE)
+        # As an item of a rule, it leaves the queue if it has no other reason.
+        items = ReviewItem.objects.open().filter(session=session, entered_as=QueueEntry.PERSON)
+        items.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=QueueEntry.RULE)
         queue.sync_item(session)
 
 
 def reveal(session: Session, reviewer: User, value: float | None = None) -> Reveal:
-    """Show this person the judge's answer; `value` in [0, 1] is what they would have said until then. The first counts.
+    """Record that this person has seen the judge's answer. `value` in [0, 1] is the grade they would have given before.
 
-    CorrectionError for a value that is no such number.
+    Only the first time is recorded. Raises CorrectionError if the value is not in [0, 1].
     """
     if value is not None:
         value = checked(value, exclude=False)

@@ -1,6 +1,6 @@
-"""The places of the queue: of every ten, three are the random slice's in its random order; the others go by impact.
+"""The places of the queue: three of every ten go to the random slice, in its random order, the others by impact.
 
-By impact alone, what people grade is what looked worst, and says nothing of how good the judge is over all.
+By impact alone people would only grade what looked worst, which does not show how good the judge is over all.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,26 +10,28 @@ OF, BY_CHANCE, APART = 10, 3, 2
 
 
 def is_by_chance(past: Sequence[bool]) -> bool:
-    """Whether the next place is one by chance. `past` says it of the places before it, the newest last: the last nine
-    are enough. A queue begins with two places by impact.
+    """Whether the next place goes by chance. `past` is the same for the places before it, the newest last, of which the
+    last nine matter. A queue begins with two places by impact.
     """
     last = [True, *past][-(OF - 1) :]
     return sum(last) < BY_CHANCE and not any(last[-APART:])
 
 
 def in_order(by_impact: Iterable[int], by_chance: Iterable[int], past: Sequence[bool]) -> Iterator[tuple[int, bool]]:
-    """Each of both once, in the order in which they are handed out, and whether its place is one by chance.
+    """Merge two lists of keys into the order in which they are handed out, with whether each place goes by chance.
 
-    Where the slice has nothing left, its places go by impact; and the other way round.
+    A key in both comes once. If one list has no more keys, its places go to the other.
     """
-    past, placed = list(past), set[int]()
-    queues = {False: iter(by_impact), True: iter(by_chance)}
+    past = list(past)
+    placed: set[int] = set()
+    queues = {True: iter(by_chance), False: iter(by_impact)}
     while True:
-        for chance in (wanted := is_by_chance(past), not wanted):
+        chance = is_by_chance(past)
+        key = next((each for each in queues[chance] if each not in placed), None)
+        if key is None:
+            chance = not chance
             key = next((each for each in queues[chance] if each not in placed), None)
-            if key is not None:
-                break
-        else:
+        if key is None:
             return
         placed.add(key)
         past.append(chance)

@@ -1,4 +1,4 @@
-"""Which sessions the judge grades first: those whose verdict should move most what the bandit does next, in reward."""
+"""The order in which the judge grades sessions: by the expected change of the bandit's next choice, in reward."""
 
 import datetime as dt
 import math
@@ -11,7 +11,7 @@ from bandit.models import Arm, Bandit
 from bandit.reading import policy_of, rows_of, site_day
 
 BANDIT = "category"
-# How far a verdict lies from what was expected of it, as a standard deviation in reward; so its mean size.
+# The standard deviation of a verdict around its expectation, in reward, and the mean absolute difference that follows.
 SPREAD = 0.2
 SURPRISE = SPREAD * math.sqrt(2 / math.pi)
 # The source whose credit a verdict usually replaces.
@@ -34,15 +34,15 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
 
         sensitivity = chance · e / (n + e·(1 − w))
 
-    `chance` is how often the arm is chosen: a mean that nobody acts on is worth little. That the arm's long-run
-    centre moves too, by less, is left out. Shapes (K,).
+    `chance` is how often the arm is chosen: the mean of an arm that is seldom chosen matters little. The smaller move
+    of the arm's long-run centre is left out. Shapes (K,).
     """
     change: Floats = scale / (strength + scale * (1 - weight))
     return chance * change
 
 
 def by_arm(now: dt.datetime) -> dict[int, float]:
-    """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`."""
+    """The priority of a grade for each arm of the category bandit, by the arm's id, from the posterior at `now`."""
     bandit, today = Bandit.objects.named(BANDIT), site_day(now)
     arms = {arm.name: arm for arm in Arm.objects.in_bandit(BANDIT)}
     policy = policy_of(bandit)
@@ -67,5 +67,5 @@ def by_arm(now: dt.datetime) -> dict[int, float]:
 
 
 def rounded(value: float) -> float:
-    """To DIGITS digits."""
+    """Round to DIGITS significant digits."""
     return float(f"{value:.{DIGITS}g}")

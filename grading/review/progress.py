@@ -1,4 +1,4 @@
-"""How reviewing goes: a row for each person and one for all. Figures to work with, not to rank by."""
+"""The progress of reviewing: a row for each person and one for all. The figures are not meant for ranking people."""
 
 import datetime as dt
 import itertools
@@ -26,8 +26,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """One answer, as far as the figures need it; in the order of `COLUMNS`."""
+class _AnswerRow:
+    """The columns of an answer that the figures need, in the order of `COLUMNS`."""
 
     pk: int
     session: int
@@ -47,9 +47,9 @@ class _Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderGap:
-    """How far two graders of the same sessions are apart: `n` pairs, their mean |difference| in reward.
+    """The difference between two graders of the same sessions: `n` pairs and their mean |difference|, in reward.
 
-    `bias` is the mean of (person − judge) where a judge is the other. None where there is no pair.
+    `bias` is the mean of (person − judge), None if the other grader is a person. The means are None without pairs.
     """
 
     n: int
@@ -59,8 +59,8 @@ class GraderGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchoring:
-    """What looking at the judge's answer does: of `n` who had said a grade before, `moved` changed it, `towards` of
-    them to the judge's side; `mean` is |final − blind| over all n, None for none.
+    """How the judge's answer influences people: of `n` answers with a blind grade, `changed` have another final grade,
+    `towards` of them in the judge's direction. `mean` is |final − blind| over all n, None without any.
     """
 
     n: int
@@ -71,11 +71,11 @@ class Anchoring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerRow:
-    """One person's figures, or everybody's (`reviewer` None).
+    """The figures of one person, or of everybody (`reviewer` None).
 
-    `today` and `week` (today and the six days before) count answers that hold. The others are of the last 30 days:
-    `answers` given, of which `taken_back` were undone or overruled by another person's later grade; `seconds` the
-    median from opening to answering. `waits` is how many open items are assigned to them.
+    `today` and `week` (today and the six days before) count answers that were not undone. The others are of the last 30
+    days: `answers`, of which `taken_back` were undone or overruled by another person's later grade; `seconds` is the
+    median time from opening to answering. `waits` is the number of open items assigned to the person.
     """
 
     reviewer: User | None
@@ -92,7 +92,7 @@ class ReviewerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewProgress:
-    """`total` of whom it was asked for; `rows` one a person, by name."""
+    """`total` is the row of the person or of all; `rows` has one row for each person, by name."""
 
     total: ReviewerRow
     rows: tuple[ReviewerRow, ...]
@@ -104,7 +104,7 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
     recent = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
     recent = recent.exclude(answer__in=LOOKS_ONLY)
-    answers = [_Given(*columns) for columns in recent.order_by("pk").values_list(*COLUMNS)]
+    answers = [_AnswerRow(*columns) for columns in recent.order_by("pk").values_list(*COLUMNS)]
     waits = dict(
         ReviewItem.objects.open()
         .filter(yours(), assigned_to__isnull=False)
@@ -112,8 +112,8 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
         .annotate(n=Count("pk"))
         .order_by()
     )
-    # The answers whose grade another person's later one took the place of.
-    latest: dict[int, _Given] = {}
+    # The answers whose grade was replaced by another person's later one.
+    latest: dict[int, _AnswerRow] = {}
     overruled = set()
     for answer in answers:
         if answer.grade is None or answer.undone_by is not None:
@@ -130,7 +130,7 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
 
 
 def _row(
-    reviewer: User | None, answers: Sequence[_Given], overruled: set[int], waits: dict[int, int], now: dt.datetime
+    reviewer: User | None, answers: Sequence[_AnswerRow], overruled: set[int], waits: dict[int, int], now: dt.datetime
 ) -> ReviewerRow:
     mine = [answer for answer in answers if reviewer is None or answer.reviewer == reviewer.pk]
     effective = [answer for answer in mine if answer.undone_by is None]
@@ -150,43 +150,49 @@ def _row(
     )
 
 
-def _with_people(answers: Iterable[_Given], reviewer: User | None) -> GraderGap:
-    """Two people's latest grades of one session, each pair once."""
+def _with_people(answers: Iterable[_AnswerRow], reviewer: User | None) -> GraderGap:
+    """The gap between two people's latest grades of a session, over all pairs of people or those with `reviewer`."""
     latest: dict[int, dict[int, float]] = defaultdict(dict)
     for answer in answers:
         if answer.undone_by is None and answer.value is not None:
             latest[answer.session][answer.reviewer] = answer.value
-    apart = [
-        abs(by_person[one] - by_person[other])
-        for by_person in latest.values()
-        for one, other in itertools.combinations(by_person, 2)
-        if reviewer is None or reviewer.pk in (one, other)
-    ]
-    return GraderGap(n=len(apart), mean=fmean(apart) if apart else None)
+    gaps = []
+    for grade_by_person in latest.values():
+        for one, other in itertools.combinations(grade_by_person, 2):
+            if reviewer is None or reviewer.pk in (one, other):
+                gaps.append(abs(grade_by_person[one] - grade_by_person[other]))
+    return GraderGap(n=len(gaps), mean=fmean(gaps) if gaps else None)
 
 
-def _with_judge(answers: Iterable[_Given]) -> GraderGap:
-    """What was said blind of the random slice, against the judge: the only pairs that are no one's choice."""
-    apart = [
+def _with_judge(answers: Iterable[_AnswerRow]) -> GraderGap:
+    """The gap between blind grades and the judge's on the random slice, the only sessions that nobody has chosen."""
+    gaps = [
         answer.blind - answer.judge
         for answer in answers
         if answer.slice_probability is not None
         and answer.blind is not None
         and answer.judge is not None
-        # Who agrees with what was on the screen says nothing of their own.
+        # Accepting what was on the screen is no grade of one's own.
         and (answer.answer == Answer.GRADE or answer.revealed)
     ]
-    if not apart:
+    if not gaps:
         return GraderGap(n=0, mean=None)
-    return GraderGap(n=len(apart), mean=fmean(map(abs, apart)), bias=fmean(apart))
+    return GraderGap(n=len(gaps), mean=fmean(map(abs, gaps)), bias=fmean(gaps))
 
 
-def _anchoring(answers: Iterable[_Given]) -> Anchoring:
-    n, moves, towards = 0, [], 0
+def _anchoring(answers: Iterable[_AnswerRow]) -> Anchoring:
+    sizes: list[float] = []
+    towards = 0
     for answer in answers:
         if not answer.revealed or answer.blind is None or answer.value is None or answer.judge is None:
             continue
-        n, move = n + 1, answer.value - answer.blind
-        moves.append(abs(move))
-        towards += move * (answer.judge - answer.blind) > 0
-    return Anchoring(n=n, changed=sum(move > 0 for move in moves), towards=towards, mean=fmean(moves) if n else None)
+        change = answer.value - answer.blind
+        sizes.append(abs(change))
+        if change * (answer.judge - answer.blind) > 0:
+            towards += 1
+    return Anchoring(
+        n=len(sizes),
+        changed=sum(size > 0 for size in sizes),
+        towards=towards,
+        mean=fmean(sizes) if sizes else None,
+    )

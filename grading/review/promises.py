@@ -1,4 +1,4 @@
-"""What people's grades would do to the arms of every bandit, before anything is saved."""
+"""Previews what people's grades would do to the arms of every bandit. Nothing is saved."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,9 +16,9 @@ from grading.vocabulary import Source
 def outlooks(
     grades: Iterable[tuple[Session, float | None]],
 ) -> Iterator[tuple[str, Outlook, Outlook, frozenset[str]]]:
-    """What it does together that a person gives these sessions these values in [0, 1] (None: exclude).
+    """The joint effect of a person's grades of these sessions, in [0, 1] or None to exclude, on each bandit.
 
-    Each bandit that learns from them, its outlook now and then, and the arms that the sessions ran.
+    Yields the bandit's name, its outlook before and after, and the arms that the sessions ran.
     """
     now = timezone.now()
     by_bandit = changes(grades)
@@ -29,13 +29,13 @@ def outlooks(
 
 
 def effects(grades: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
-    """The same by arm: every arm that the sessions ran, and every other that moves with theirs by a digit shown."""
+    """The same for each arm that the sessions ran, and for every other arm whose shown figures change."""
     for bandit, before, after, ran in outlooks(grades):
         yield from (move for move in moves(bandit, before, after, touched=ran) if move.touched or move.is_shown)
 
 
 def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
-    """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
+    """The rewards that a person's grades of these sessions (None: exclude) would lead to, by bandit."""
     by_bandit: dict[str, list[HypotheticalReward]] = {}
     pairs = list(grades)
     days = rewards.credited_days(session for session, _ in pairs)

@@ -1,4 +1,4 @@
-"""The queue of sessions that wait for a person: how they come in, in which order, who has which, how they leave."""
+"""The queue of sessions that wait for a person: how they enter, who has which, and how they leave."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -49,14 +49,15 @@ __all__ = [
 ]
 
 NEW_EVIDENCE = "new evidence came since you graded it"
-# Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
+# Items that leave the queue when their reason is gone. Those added by a person or for new evidence wait for a person.
 PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many items wait, since when: `rule` for a reason (a rule, a person, new evidence), `slice` by chance alone.
-    `blind`: all of the random slice, those with a reason too.
+    """How many items are `open`: `rule` for a reason (a rule, a person, new evidence), `slice` by chance alone.
+
+    `blind` counts all items of the random slice, with a reason or not. `oldest` is when the first of all entered.
     """
 
     open: int
@@ -67,8 +68,9 @@ class Counts:
 
 
 def recheck(session: Session, *, alarms: bool = True) -> bool:
-    """Check a freshly settled session against the rules, then bring its review item up to date; in the caller's
-    transaction. Whether a flag went up or down; `alarms` as in `monitoring.inspect`.
+    """Check a freshly settled session against the rules and update its review item, in the caller's transaction.
+
+    Returns whether a flag was raised or cleared; `alarms` as in `monitoring.inspect`.
     """
     flagged = monitoring.inspect(session, alarms=alarms)
     sync_item(Session.objects.get(pk=session.pk) if flagged else session)  # its flags may have been prefetched
@@ -76,10 +78,10 @@ def recheck(session: Session, *, alarms: bool = True) -> bool:
 
 
 def sync_item(session: Session) -> None:
-    """Make the queue say what holds of a session, which the caller has locked.
+    """Update the queue item of a session, which the caller has locked.
 
-    A dismissed item stays so. One that a person graded comes back only with evidence that came after; one that
-    left by itself, whenever there is a reason again.
+    A dismissed item stays dismissed. A session that a person graded is queued again only for evidence that arrived
+    afterwards. Any other session is queued while there is a reason.
     """
     item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
     grade = persons_grade(session)
@@ -91,19 +93,19 @@ def sync_item(session: Session) -> None:
         return
     reason = _reason(session, item)
     if item is not None and item.state == ItemState.OPEN:
-        mine = ReviewItem.objects.filter(pk=item.pk)
+        rows = ReviewItem.objects.filter(pk=item.pk)
         if item.entered_as not in PASSING:
             return
         if reason is None:
-            mine.update(**_turned(ItemState.DONE))
+            rows.update(**_state_columns(ItemState.DONE))
         elif reason != (item.entered_as, item.why):
-            mine.update(entered_as=reason[0], why=reason[1])
+            rows.update(entered_as=reason[0], why=reason[1])
     elif reason is not None:
         _enter(session, item, *reason)
 
 
 def add(session: Session, by: User, why: str) -> ReviewItem:
-    """Put a session into the queue, whether it was there or not."""
+    """Put a session into the queue on a person's request, also if its item is open or was closed."""
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         return enter(session, QueueEntry.PERSON, by_a_person(by, why))
@@ -117,16 +119,16 @@ def enter(session: Session, entry: QueueEntry, why: str) -> ReviewItem:
 
 def leave(item: ReviewItem, state: ItemState) -> None:
     """Take an open item off the queue without an answer."""
-    ReviewItem.objects.open().filter(pk=item.pk).update(**_turned(state))
+    ReviewItem.objects.open().filter(pk=item.pk).update(**_state_columns(state))
 
 
 def by_a_person(by: User | None, why: str) -> str:
-    """Why an item waits that a person put up, in words."""
+    """The `why` of an item that a person added."""
     return f"{by.get_username() if by else 'somebody'}: {why.strip()}"
 
 
 def assign(item: ReviewItem, to: User | None, by: User) -> None:
-    """Give an item to one person (None: to anybody). Who did so stands among the session's comments."""
+    """Assign an item to one person, or with None to nobody. A comment on the session says who did so."""
     with transaction.atomic():
         ReviewItem.objects.filter(pk=item.pk).update(assigned_to=to)
         text = f"Assigned to {to.get_username()}" if to else "Assigned to nobody in particular"
@@ -134,17 +136,17 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
 
 
 def require_answers(item: ReviewItem, people: int) -> None:
-    """Ask for the answers of `people` ≥ 1: an item that has them already is done, one that lacks some is open."""
+    """Require the answers of `people` ≥ 1. The item is open until it has them. Raises ValueError for fewer than 1."""
     if people < 1:
         raise ValueError(f"an item waits for one person at least; got {people}")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=item.session_id)
         item.wanted = people
-        ReviewItem.objects.filter(pk=item.pk).update(wanted=people, **_turned(state_of(item)))
+        ReviewItem.objects.filter(pk=item.pk).update(wanted=people, **_state_columns(state_of(item)))
 
 
 def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
-    """Take an item off the queue, and its flags with it; no rule puts it back. ValueError without a `why`."""
+    """Dismiss an item and clear its flags; no rule puts it back into the queue. Raises ValueError without a `why`."""
     if not why.strip():
         raise ValueError("say in a few words why nobody should grade this: the history keeps it")
     with transaction.atomic():
@@ -153,8 +155,8 @@ def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
 
 
 def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
-    """Dismiss a session that the caller has locked: the answer, with what it changed. Its flags go, and its machines'
-    reward out of their stratum.
+    """Dismiss a session that the caller has locked, and clear its flags, which changes the stratum of its reward.
+    Returns the answer, with everything that it changed.
     """
     before = measure(session)
     context = records.seen_now(session, before.reward, by)
@@ -164,19 +166,23 @@ def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
 
 
 def close(session: Session, state: ItemState, by: User) -> None:
-    """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
+    """Close the session's item. On a dismissal, also clear the flags, and make an item if there was none."""
     if state == ItemState.DISMISSED:
         monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
-        chance, rank = random_slice.probability(session), random_slice.rank(session)
-        made = {"entered_as": QueueEntry.PERSON, "slice_probability": chance, "rank": rank}
-        ReviewItem.objects.get_or_create(session=session, defaults=made)
-    ReviewItem.objects.filter(session=session).update(**_turned(state))
+        columns = {
+            "entered_as": QueueEntry.PERSON,
+            "slice_probability": random_slice.probability(session),
+            "rank": random_slice.rank(session),
+        }
+        ReviewItem.objects.get_or_create(session=session, defaults=columns)
+    ReviewItem.objects.filter(session=session).update(**_state_columns(state))
 
 
 def state_of(item: ReviewItem) -> ItemState:
-    """What an item's answers make of it: open while it lacks some, dismissed where nobody could judge it, else done.
+    """The state that follows from an item's answers: open while some are missing, dismissed if nobody could judge it,
+    else done.
 
-    What counts are the answers since it came in that were not undone, one a person.
+    The latest answer of each person counts, of those since the item entered the queue that were not undone.
     """
     answers = ReviewAnswer.objects.effective().filter(session=item.session_id, created_at__gte=item.entered_at)
     by_reviewer = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
@@ -186,7 +192,7 @@ def state_of(item: ReviewItem) -> ItemState:
 
 
 def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
-    """What waits, for everybody or for one reviewer."""
+    """The counts of open items, of all or of those that may be handed to one reviewer."""
     items = ReviewItem.objects.open().filter(whose.rows())
     if reviewer is not None:
         items = items.filter(offered_to(reviewer))
@@ -197,7 +203,7 @@ def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
 
 
 def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str] | None:
-    """Why a session should wait for a person, if it should. Once in the slice, it stays there."""
+    """Why a session should be in the queue; None if it should not. An item that is in the slice stays in it."""
     open_flags = sorted((flag for flag in session.flags.all() if flag.cleared_at is None), key=lambda flag: flag.pk)
     flags = {flag.rule: flag.detail for flag in open_flags}
     if Flag.BY_A_PERSON in flags:
@@ -207,12 +213,12 @@ def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str]
     if flags:
         return QueueEntry.RULE, "; ".join(flags.values())
     drawn_before = item is not None and item.slice_probability is not None
-    is_inside = drawn_before or random_slice.probability(session) is not None
-    return (QueueEntry.SLICE, "") if is_inside else None
+    is_in_slice = drawn_before or random_slice.probability(session) is not None
+    return (QueueEntry.SLICE, "") if is_in_slice else None
 
 
 def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: str) -> ReviewItem:
-    """Open an item for a session, or open its item again."""
+    """Make an open item for a session, or reopen its item."""
     now = timezone.now()
     item = item or ReviewItem(session=session, rank=random_slice.rank(session))
     if item.state != ItemState.OPEN or item.pk is None:
@@ -224,8 +230,8 @@ def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: st
     return item
 
 
-def _turned(state: ItemState) -> dict[str, Any]:
-    """The columns of an item that goes into this state: one that is closed says since when, and is nobody's."""
+def _state_columns(state: ItemState) -> dict[str, Any]:
+    """The columns of an item that enters a state. A closed item has the time, and no claim."""
     if state == ItemState.OPEN:
         return {"state": state, "closed_at": None}
     return {"state": state, "closed_at": timezone.now(), **FREE}

@@ -1,4 +1,4 @@
-"""The one writer of answers: what a person did, with everything they had before them."""
+"""Writes people's answers, each with what was on the person's screen. Nothing else writes them."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from django.contrib.auth.models import User
 
 from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
-from grading.review.seen import BlindGrade, blind, evidence_version, judges_answer
+from grading.review.seen import BlindGrade, blind_grade, evidence_version, judges_answer
 from grading.reward import rewards
 
 
 def stratum(session: Session) -> str:
-    """What sets a session's expected correction apart from others of its arm and source: "flagged", or nothing."""
+    """The part of a session's stratum besides arm and source: "flagged" or ""."""
     return rewards.FLAGGED if rewards.is_flagged(session) else ""
 
 
 def seen_now(session: Session, settlement: Settlement | None, reviewer: User) -> dict[str, Any]:
-    """What is on this person's screen now, as columns of an answer: take it before anything changes."""
+    """What is on this person's screen now, as columns of an answer. Call it before the answer changes anything."""
     item = ReviewItem.objects.filter(session=session).first()
     return {
         "settlement": settlement,
@@ -38,13 +38,16 @@ def append(
     sighted: bool = False,
     **details: Any,
 ) -> ReviewAnswer:
-    """Append an answer; `context` as it was before the answer changed anything, by default as it is.
+    """Append an answer. `context` is `seen_now` from before the answer changed anything, by default as it is now.
 
-    `sighted`: given with everything in view, and not at the desk, so that nothing of it is blind or the queue's.
+    `sighted`: the answer was given outside of the queue with the judge's answer in view, so it has no blind grade and
+    no place.
     """
-    context = seen_now(session, rewards.live(session), reviewer) if context is None else context
-    first = blind(session, reviewer, answer, value, context["settlement"])
+    if context is None:
+        context = seen_now(session, rewards.live(session), reviewer)
+    first = blind_grade(session, reviewer, answer, value, context["settlement"])
     if sighted:
-        first, context = BlindGrade(value=None, revealed=True), {**context, "place": ""}
+        first = BlindGrade(value=None, revealed=True)
+        context = {**context, "place": ""}
     columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **context, **details}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

@@ -1,7 +1,7 @@
-"""Which shares of all sessions one belongs to: drawn once with the site's key, when it arrives, and kept.
+"""Draws which random shares of all sessions a session belongs to, once, with the site's key, when it arrives.
 
-Nobody who is graded can foresee or choose a draw, and no other share, key or hash that comes later changes what was
-drawn: the sessions of a share stay a random sample of all.
+An agent can neither foresee nor choose a draw. A draw is stored, so a later change of shares or key does not change it:
+the sessions of a share stay a random sample.
 """
 
 from typing import Any
@@ -22,26 +22,28 @@ def draw(session: Session) -> SessionShares:
 
 def _drawn(session: Session) -> dict[str, Any]:
     policy = JudgePolicy.objects.current()
-    # Nobody asks the judge about a sample but people, once each.
-    shares = (0.0, 0.0) if session.is_sample else (policy.repeat_share, policy.second_share)
+    # Samples are judged only once, on a person's request.
+    repeat_share = 0.0 if session.is_sample else policy.repeat_share
+    second_share = 0.0 if session.is_sample else policy.second_share
     return {
         "review_slice": _draw_share(session, SLICE, settings.REVIEW_SLICE),
-        "repeat": _draw_share(session, Purpose.REPEAT, shares[0]),
-        "second": _draw_share(session, Purpose.SECOND, shares[1]),
+        "repeat": _draw_share(session, Purpose.REPEAT, repeat_share),
+        "second": _draw_share(session, Purpose.SECOND, second_share),
         "key_id": key_id(),
     }
 
 
 def for_session(session: Session) -> SessionShares:
-    """What was drawn for a session; it is drawn now where that was never done."""
+    """The stored draw of a session; it is drawn now if it never was."""
     drawn: SessionShares | None = getattr(session, "shares", None)
     return drawn or SessionShares.objects.get_or_create(session=session, defaults=_drawn(session))[0]
 
 
 def number(purpose: str, agent: str, name: str) -> float:
-    """The number in [0, 1) that is drawn for a session's name."""
+    """The number in [0, 1) that is drawn for a session (agent and name) and a purpose."""
     return chance(purpose, "", agent, name)
 
 
 def _draw_share(session: Session, purpose: str, share: float) -> float | None:
+    """`share` if the session was drawn for it, else None."""
     return share if number(purpose, session.agent.name, session.external_id) < share else None

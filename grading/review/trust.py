@@ -1,4 +1,4 @@
-"""Can the reward be trusted today? The counts of the dashboard, each with its own denominator, and the rows behind."""
+"""The dashboard's counts about how far the reward can be trusted, with their denominators and the rows behind them."""
 
 import datetime as dt
 from collections import Counter
@@ -21,13 +21,13 @@ from grading.vocabulary import Source
 
 WINDOW_DAYS = 7
 CHART_DAYS = 14
-# Sources whose grade counts as valid where no rule speaks against it.
+# Sources whose grade counts as valid unless a flag is open.
 VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCell:
-    """How many sessions of one day and arm were decided by `source`, finally or not, with an open flag or not."""
+    """The number of sessions of one day and arm with the same source of reward, final or not, flagged or not."""
 
     day: dt.date
     source: str
@@ -41,18 +41,18 @@ class TrustCell:
         return self.source not in {"", Source.FLOOR}
 
     @property
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         return self.source in VALID_SOURCES and not self.flagged
 
     @property
     def is_missing(self) -> bool:
-        """Its arm learns little or nothing from it yet."""
+        """Whether the reward is provisional or the floor, so that the arm learns little or nothing from it yet."""
         return self.source == Source.FLOOR or (self.source != "" and not self.final)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """`part` of `whole` sessions. `percent` is None where there is nothing to divide."""
+    """`part` of `whole` sessions. `percent` is None if `whole` is 0."""
 
     part: int
     whole: int
@@ -68,12 +68,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """The dashboard's counts at one moment. Coverage and validity stay two numbers (L10).
+    """The dashboard's counts at one moment. `coverage` is the share of the last 7 days' sessions that are graded,
+    `validity` the share of these whose grade is valid.
 
     `provisional_today` is a share of today's graded sessions; `ungraded_today` are not graded yet. `graded_before`
-    counts the graded sessions that ended before the last 7 days, or is 0 where one of these has a grade. `waiting`
-    counts the sessions whose verdict is outstanding, `opinions` what judges are to say besides. `missing` of `whole`
-    sessions of an arm in 14 days are provisional or at the floor.
+    counts the graded sessions that ended earlier, or is 0 if one of the last 7 days is graded. `waiting` counts the
+    open jobs for verdicts, `opinions` the judges' other open jobs.
     """
 
     coverage: Share
@@ -88,6 +88,7 @@ class Trust:
 
     @property
     def missing_by_arm(self) -> dict[str, Share]:
+        """By arm, the share of the last 14 days' sessions whose reward is provisional or the floor."""
         missing, whole = Counter[str](), Counter[str]()
         for cell in self.cells:
             whole[cell.arm] += cell.count
@@ -96,8 +97,8 @@ class Trust:
 
 
 def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
-    """The counts, in three queries, or four where no session of the last 7 days has a grade. Windows are event time, in
-    whole days of the site's zone, today among them.
+    """The counts, in three queries, or four if no session of the last 7 days has a grade. Windows are whole days of the
+    site's zone, with today, by when sessions ended.
     """
     today = timezone.localdate(now or timezone.now())
     cells = day_cells(today, whose)
@@ -115,7 +116,7 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
     )  # fmt: skip
     return Trust(
         coverage=Share(part=_count(graded), whole=_count(week)),
-        validity=Share(part=_count(cell for cell in graded if cell.holds), whole=_count(graded)),
+        validity=Share(part=_count(cell for cell in graded if cell.is_valid), whole=_count(graded)),
         provisional_today=Share(part=_count(provisional), whole=_count(graded_today)),
         provisional_by_source=dict(by_source.most_common()),
         ungraded_today=_count(of_today) - _count(graded_today),
@@ -127,9 +128,9 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
-    """The settled sessions with a source of the last fourteen days, in the order of the days: two queries."""
-    # The day on which a session ended, or the next one where a clock runs ahead: by the days' midnights, because SQLite
-    # has to ask Python for a date.
+    """The settled sessions of the last CHART_DAYS that have a source, ordered by day. Two queries."""
+    # The day on which a session ended, also if a clock runs ahead. Compared with the days' midnights, because on SQLite
+    # dates are computed by a Python function.
     days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
     rows: Any = (
         Session.objects.filter(whose.rows("pk"))
@@ -149,7 +150,7 @@ def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
         .annotate(count=Count("pk"))
     )
     names = dict(Arm.objects.filter(bandit__name="category").values_list("pk", "name"))
-    # Those without a source are left out here: asked for it, SQLite takes the index by source, and reads all of it.
+    # Sessions without a source are left out here: with a condition, SQLite would read the whole index on the source.
     cells = [TrustCell(arm=names.get(row.pop("category"), ""), **row) for row in rows if row["source"]]
     return sorted(cells, key=attrgetter("day", "source", "final", "flagged", "arm"))  # PostgreSQL has its own order
 
@@ -158,7 +159,7 @@ def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
 
 
 class Behind(StrEnum):
-    """A figure of the dashboard, as a list of sessions is narrowed to it."""
+    """A figure of the dashboard, as a filter of the list of sessions."""
 
     HOLDS = "holds"
     DOUBTED = "doubted"
@@ -215,7 +216,9 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
 
 
 def _days(today: dt.date, days: int, *, until: int | None = None, field: str = "ended_at") -> Q:
-    """Sessions that ended in the last `days`, today included; those of clocks that run ahead too, unless `until`."""
+    """A condition: sessions that ended in the last `days`, with today. `until` is the first day after today that is
+    excluded (1: tomorrow); without it, sessions whose clock runs ahead are included.
+    """
     since = Q(**{f"{field}__gte": midnight(today - dt.timedelta(days=days - 1))})
     return since if until is None else since & Q(**{f"{field}__lt": midnight(today + dt.timedelta(days=until))})
 

@@ -1,7 +1,6 @@
-"""Arms whose abstentions nobody has graded: a person is asked about five of them.
+"""Asks people about arms whose abstentions nobody has graded: five sessions of each.
 
-In the long run the judge's reserved share speaks for an arm's silence. Without a judge, or in a long outage, only
-people can.
+Normally the judge's reserved share covers abstentions. Without a judge, or in a long outage, only people can.
 """
 
 import datetime as dt
@@ -22,20 +21,20 @@ from grading.review.queue import sync_item
 from grading.reward import rewards
 from grading.vocabulary import Source
 
-# The number of sessions that go to a person at once, and how long no more of that arm do.
+# The number of sessions of an arm that are flagged at once, and the time until the arm may be flagged again.
 ASKED, AGAIN = 5, dt.timedelta(days=28)
-# A verdict that was asked for more recently may well come.
+# A session whose job is younger than this is not flagged, because its verdict may still come.
 PATIENCE = dt.timedelta(days=1)
-# Who says what an abstention was worth.
+# The sources that grade abstentions.
 VOICES = (Source.JUDGE, Source.HUMAN)
 HEARD = "it has a grade now"
 
 
 def flag_unheard(now: dt.datetime | None = None) -> int:
-    """Flag up to five sessions of each unheard arm, drawn by keyed chance. Returns how many were flagged.
+    """Flag up to five sessions of each arm whose abstentions are ungraded, drawn by keyed chance. Returns how many.
 
-    An arm is asked about once in four weeks, and not while one of its sessions still waits for this. Sessions that have
-    a grade meanwhile are taken off the queue.
+    An arm is flagged at most once in four weeks, and not while one of its flags is open. The flags of sessions that
+    have been graded are cleared.
     """
     now = now or timezone.now()
     # Clear the flags of sessions that no longer abstain.
@@ -57,12 +56,11 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     for arm, observations in unheard_arms(priority.BANDIT, now, sources=VOICES, excluded=awaited).items():
         flags = Flag.objects.filter(rule=UNHEARD).of_arm(arm)
         if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
-            # The sessions with the lowest numbers under the key, of those that nobody was asked about for this and
-            # nobody took off the queue.
+            # The sessions with the lowest keyed numbers, of those that were never flagged for this nor dismissed.
             already_flagged = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
             dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
-            over = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
-            sessions = Session.objects.by_observation(set(observations) - over).values()
+            excluded = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
+            sessions = Session.objects.by_observation(set(observations) - excluded).values()
             key = f"silence of {arm}"
             numbered = [
                 (chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions

@@ -1,4 +1,4 @@
-"""Saved views: the filters of a list under a name, one's own or shared with everybody."""
+"""Saved views: the filters of a list under a name, private or shared with everybody."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from grading.models import SavedView
 from grading.models.review import FilteredList
 
 LONGEST_NAME, LONGEST_QUERY, MOST = 60, 1000, 50
-# Where one is in a list, and what a form carries: no part of its filters.
+# Parameters of a list's address that are not filters: the page, and a form's token.
 PASSING = ("page", "before", "after", "csrfmiddlewaretoken")
 
 
 class ViewError(ValueError):
-    """The view cannot be kept so; the message says what was expected, what came, what to do."""
+    """The view cannot be saved. The message says what was expected, what came, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,27 +51,29 @@ def visible_to(user: User, page: FilteredList) -> list[SavedView]:
 
 
 def save(user: User, page: FilteredList, name: str, query: str, *, shared: bool = False) -> SavedView:
-    """Keep a list's filters under a name. ViewError for a name that is blank, too long or taken, or for too much."""
+    """Save a list's filters under a name. Raises ViewError if the name is blank, too long or taken, the filters are too
+    long, or the person has too many views.
+    """
     if SavedView.objects.filter(owner=user).count() >= MOST:
         raise ViewError(f"You keep {MOST} views already; delete one first.")
     return _saved(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
 
 
 def change(view: SavedView, user: User, *, name: str, shared: bool) -> SavedView:
-    """Rename, share or keep to oneself. ViewError for somebody else's view or a name that cannot be."""
+    """Rename, share or unshare a view. Raises ViewError if it is another person's, or the name is invalid."""
     _require_own(view, user)
     view.name, view.shared = _named(name), shared
     return _saved(view)
 
 
 def delete(view: SavedView, user: User) -> None:
-    """ViewError for somebody else's view."""
+    """Delete a view. Raises ViewError if it is another person's."""
     _require_own(view, user)
     view.delete()
 
 
 def filters_of(query: str) -> str:
-    """An address' query string without what is empty or passing. ViewError for one that is too long."""
+    """The filters in a query string, without empty ones. Raises ViewError if they are too long."""
     params = QueryDict(query.lstrip("?"))
     filters = QueryDict(mutable=True)
     for name in params:
@@ -86,7 +88,7 @@ def filters_of(query: str) -> str:
 
 
 def current(views: Iterable[SavedView | BuiltIn], query: str) -> SavedView | BuiltIn | None:
-    """The view whose filters are those of the page."""
+    """The first view with the same filters as `query`; None if there is none."""
     filters = dict(QueryDict(query).lists())
     return next((view for view in views if dict(QueryDict(view.query).lists()) == filters), None)
 

@@ -194,7 +194,7 @@ def test_a_claim_that_was_lost_while_typing_keeps_what_was_typed(people):
     olga.open(f"/review/{first.pk}/")
     rita.press("Control+Enter")
     rita.page.wait_for_selector(".status .grave")
-    assert "olga holds this session" in rita.says()
+    assert "olga has claimed this session" in rita.says()
     assert (rita.value(), rita.page.input_value("#id_reason")) == (".40", "because")
     olga.page.close(run_before_unload=False)
     ReviewItem.objects.update(claim="", claimed_by=None, claimed_until=None)

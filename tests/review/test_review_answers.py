@@ -285,7 +285,7 @@ def test_an_opinion_can_be_made_the_authoritative_grade(site, rita, omar):
     assert held.grade.author == olga
     assert (opinion.blind_value, held.blind_value, held.revealed) == (0.2, None, True)
     assert held.reason == "omar's answer holds: he knows the project"
-    with pytest.raises(review.CorrectionError, match="holds already"):
+    with pytest.raises(review.CorrectionError, match="current verdict already"):
         answers.adopt(held, olga)
     answers.undo(held, olga)
     assert reward(session) == (0.6, "human")

@@ -166,7 +166,7 @@ def test_who_lost_their_claim_to_another_cannot_submit(site, rita, omar):
         queue.next_for(rita, "her page")
         clock.shift(claims.CLAIM)
         queue.next_for(omar, "his page")
-        with pytest.raises(answers.ClaimLost, match="omar holds this session until 12:10:00"):
+        with pytest.raises(answers.ClaimLost, match="omar has claimed this session until 12:10:00"):
             answers.submit(only.session, rita, answer=Answer.GRADE, value=0.5, claim="her page")
         assert not ReviewAnswer.objects.exists()
         clock.shift(claims.CLAIM)

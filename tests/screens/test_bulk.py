@@ -134,7 +134,8 @@ def test_a_form_sent_twice_saves_once_and_undoing_it_gives_back_the_exact_bucket
     assert f"Undone: what held of {len(past)} sessions before holds again" in html
     assert "All of them were undone." in html
     assert all_buckets() == before
-    assert "Nothing of this correction holds any more" in flat(reviewer.post(address, {"reason": "x"}, follow=True))
+    again = flat(reviewer.post(address, {"reason": "x"}, follow=True))
+    assert "All answers of this correction were undone already" in again
 
 
 def test_undoing_a_bulk_leaves_alone_what_was_undone_or_corrected_since(rita, past):
@@ -167,7 +168,7 @@ def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_differe
 def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, past):
     floor = site.session().settle()
     html = send(reviewer, [*past, floor], answer="accept")
-    assert "1 of the sessions cannot be corrected so" in html
+    assert "1 of the sessions cannot be corrected like this" in html
     assert "There is no grade to accept here" in html
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
 
@@ -175,7 +176,7 @@ def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, pas
 def test_a_session_that_somebody_else_holds_keeps_all_from_being_saved(reviewer, omar, past):
     item = queue.add(past[0], omar, "look")
     assert queue.take(item, omar, "a page of omar's")
-    assert "holds this session" in send(reviewer, past, value=".85")
+    assert "has claimed this session" in send(reviewer, past, value=".85")
     assert not ReviewAnswer.objects.exists()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from grading.judging.core.ratelimits import CallCost
 
-# The longest wait, in seconds; for a longer one nothing is reserved.
+# The longest wait for which a call is reserved, in seconds.
 LONGEST_WAIT = 2.0
-# The share of a minute's limit that can go at once; the rest covers estimates that were too low.
+# The share of a minute's limit that can be used at once; the rest covers estimates that were too low.
 BURST = 0.85
-# Requests a minute until the first answer has the limits.
+# Requests per minute until an answer has the limits.
 FIRST = 3
-# Each process's share of the last known limits, as nobody knows how many others there are.
+# Each process's share of the last known limits. It cannot know how many others there are.
 LOCAL_SHARE = 0.25
 
 
@@ -34,32 +34,30 @@ class LocalBuckets:
             self.limits.update(limits)
 
     def block(self, seconds: float) -> None:
+        """Reserve nothing for this long; a longer block stays."""
         with self._lock:
             self._blocked_until = max(self._blocked_until, time.monotonic() + seconds)
 
     def reserve(self, cost: CallCost) -> float:
-        """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
+        """Reserve a call if it may start within LONGEST_WAIT. Returns the seconds until it may start."""
+        costs = cost.by_dimension()
         with self._lock:
-            now, costs = time.monotonic(), cost.by_dimension()
-            names = {"requests", *self.limits}
-            passed, self._at = now - self._at, now
-            grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
-            self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
-            waits = [
-                (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
-            ]
-            wait = max(0.0, self._blocked_until - now, *waits)
+            now = time.monotonic()
+            elapsed = now - self._at
+            self._at = now
+            wait = max(0.0, self._blocked_until - now)
+            levels: dict[str, float] = {}
+            for name in {"requests", *self.limits}:
+                rate = self._limit(name) / 60
+                capacity = BURST * self._limit(name)
+                levels[name] = min(self._levels.get(name, capacity) + elapsed * rate, capacity)
+                # A cost above the capacity goes when the bucket is full.
+                wait = max(wait, (min(costs[name], capacity) - levels[name]) / rate)
             if wait <= LONGEST_WAIT:
-                self._levels = {
-                    name: max(level - costs[name], -self._limit(name)) for name, level in self._levels.items()
-                }
+                levels = {name: max(level - costs[name], -self._limit(name)) for name, level in levels.items()}
+            self._levels = levels
         return wait
 
-    def _room(self, name: str) -> float:
-        return BURST * self._limit(name)
-
-    def _rate(self, name: str) -> float:
-        return self._limit(name) / 60
-
     def _limit(self, name: str) -> float:
+        """The process's limit per minute in a dimension."""
         return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST

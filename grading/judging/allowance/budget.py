@@ -22,7 +22,7 @@ KNOWN_COST = Coalesce(F("cost_usd"), F("estimated_usd"), 0.0)
 
 
 def spent_today(now: dt.datetime) -> float:
-    """What the calls since midnight (site's zone) cost, in dollars, with tests of keys."""
+    """The dollars spent since midnight (site's zone) on calls and on tests of keys."""
     calls = _since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0
     tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(total=Sum("cost_usd"))["total"]
     return float(calls + (tests or 0.0))
@@ -33,7 +33,7 @@ def _since_midnight(now: dt.datetime) -> QuerySet[JudgeAttempt]:
 
 
 def estimate(judge: Judge, cost: CallCost, *, batch: bool = False) -> float:
-    """What a call of `cost` tokens should cost, in dollars; `batch`: at a batch's price."""
+    """The expected price of a call in dollars, at the price of a batch if `batch`."""
     tokens = {"input_tokens": round(cost.input_tokens), "output_tokens": round(cost.output_tokens)}
     return prices.cost(judge.model, **tokens, batch=batch)
 
@@ -41,7 +41,7 @@ def estimate(judge: Judge, cost: CallCost, *, batch: bool = False) -> float:
 def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:
     """Whether today's budget allows a call of `usd`. If not, the quota is exhausted until midnight.
 
-    Runs in the transaction that writes the attempt, so that of two calls only one spends the last cent.
+    Runs in the transaction that writes the attempt, so that two calls cannot both spend the last cent.
     """
     budget = JudgePolicy.objects.current().daily_budget_usd
     if budget is None:
@@ -74,7 +74,7 @@ def remaining_usd(token: ApiToken, now: dt.datetime) -> float:
 
 
 def paid_by_tokens(now: dt.datetime, *tokens: ApiToken) -> dict[int, float]:
-    """What the calls since midnight cost, by the token that pays for them; of these tokens only, if any are given."""
+    """The dollars spent on calls since midnight by token (primary key); only of these tokens if any are given."""
     calls = _since_midnight(now).filter(payer__in=tokens) if tokens else _since_midnight(now).exclude(payer=None)
     return dict(calls.order_by().values_list("payer").annotate(total=Sum(KNOWN_COST)))
 

@@ -1,7 +1,7 @@
-"""One rate limiter for all workers: when a call may be sent to a judge, in requests and tokens, updated by its answers.
+"""One rate limiter for all workers, in requests and tokens per minute. It decides when a call may be sent to a judge.
 
-    slot = limiter.shared().reserve(name, cost)      # nothing is reserved where the wait is over two seconds
-    time.sleep(slot.wait); answer = ...              # only where slot.granted
+    slot = limiter.shared().reserve(name, cost)      # not granted if the wait is over two seconds
+    time.sleep(slot.wait); answer = ...              # only if slot.granted
     limiter.shared().settle(slot, used, answer.limits)
 
 The arithmetic is in limiter.lua and runs in Redis, on its clock: a token bucket for each dimension, reserved together.
@@ -27,13 +27,13 @@ from grading.judging.core.ratelimits import DIMENSIONS, CallCost, RateLimits
 
 logger = logging.getLogger(__name__)
 
-# The share of the provider's rate that is used, so that small errors do not add up.
+# The share of the provider's rate that is used; the rest is for small errors, which would add up.
 PACE = 0.98
 # Requests a minute if answers have no limits.
 SILENT = 50
 # Seconds between two tries while Redis is down.
 RETRY_SECONDS = 5.0
-# Blocks are for limits per minute; longer outages are the quota's.
+# The longest block, in seconds. Blocks are for limits per minute; the quota handles longer outages.
 LONGEST_HOLD = 3600.0
 # The first estimates: tokens per character, and tokens of an answer.
 RATIO, OUTPUT = 0.3, 700
@@ -62,7 +62,7 @@ SCRIPT = Path(__file__).with_suffix(".lua").read_text()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The answer to `reserve`. If granted, sleep `wait` ≤ LONGEST_WAIT seconds, then call. Otherwise try later."""
+    """The answer of `reserve`. If granted, sleep `wait` ≤ LONGEST_WAIT seconds, then call; otherwise try later."""
 
     name: str
     cost: CallCost
@@ -75,7 +75,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionState:
-    """`limit` per minute, None until an answer has it; `used` in the last minute; `level` available now."""
+    """`limit` per minute, None until an answer had it; `used` in the last minute; `level` is available now."""
 
     limit: float | None = None
     used: float = 0.0
@@ -112,10 +112,10 @@ class Limiter:
         self._lock = threading.Lock()
 
     def reserve(self, name: str, cost: CallCost, *, spare: float = 0.0, who: str = "") -> Slot:
-        """A slot for a call of `cost` to the judge `name`; `spare` in [0, 1) of a minute's limit must remain.
+        """Reserve a call of `cost` to the judge `name`. The share `spare` in [0, 1) of a minute's limit must remain.
 
-        A cost larger than the bucket goes when the bucket is full. `who` names the job: the first that is refused is
-        the head of the line, and jobs with the same or a larger `spare` wait behind it.
+        A cost larger than the bucket is granted when the bucket is full. `who` names the job: the first one that is
+        refused becomes the head of the line, and jobs with the same or a larger `spare` wait behind it.
         """
         arguments = {"cost": cost.by_dimension(), "spare": spare, "who": who}
         answer = self._run("reserve", name, arguments)
@@ -162,11 +162,11 @@ class Limiter:
         )
 
     def characters_per_token(self, name: str) -> float:
-        """The judge's measured ratio, rounded to quarters so that a session's prompt stays the same for a while."""
+        """The judge's measured ratio, rounded to quarters, so that a session's prompt seldom changes; at least 1."""
         return max(round(4 / self.state(name).tokens_per_character) / 4, 1.0)
 
     def state(self, name: str) -> State:
-        """The limiter's state. While Redis is down: the last known limits, and `is_shared` is false."""
+        """The limiter's state. While Redis is down it has only the last known limits, and `is_shared` is False."""
         answer = self._run("state", name, {})
         if answer is None:
             limits = self._bucket(name).limits

@@ -12,7 +12,7 @@ def cost(
     cache_write_tokens: int = 0,
     batch: bool = False,
 ) -> float:
-    """Dollars for the tokens of a call; cached input has its own price, a batch its discount."""
+    """The price of a call's tokens in dollars. Cached input has a price of its own, a batch a discount."""
     price_in, price_out = per_million(model)
     read, write = settings.JUDGE_CACHE_READ_PRICE, settings.JUDGE_CACHE_WRITE_PRICE
     paid_in = input_tokens + read * cache_read_tokens + write * cache_write_tokens
@@ -21,15 +21,16 @@ def cost(
 
 
 def per_million(model: str) -> tuple[float, float]:
-    """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
+    """Dollars per million input and output tokens. A model has the price of the longest listed name it begins with."""
     prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
     return prices[max(_names(model), key=len, default="other")]
 
 
 def is_listed(model: str) -> bool:
-    """Whether the model has a price of its own; else it costs what "other" does."""
+    """Whether the model has a listed price. If not, the price of "other" is used."""
     return bool(_names(model))
 
 
 def _names(model: str) -> list[str]:
+    """The listed names that the model's name begins with."""
     return [name for name in settings.JUDGE_PRICES if model.startswith(name)]

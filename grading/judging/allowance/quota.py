@@ -1,8 +1,8 @@
 """Whether a judge may be called: one row per key and model that is open, pacing, exhausted until a time, misconfigured,
 or paused by an operator.
 
-A new key or model starts open. While the quota is exhausted or misconfigured nothing is sent, except one probe when it
-is due. A spent budget is an exhausted quota that ends at midnight.
+A new key or model starts open. While the quota is exhausted or misconfigured nothing is sent except a single call, the
+probe, once it is due. A spent budget is an exhausted quota that ends at midnight.
 """
 
 import datetime as dt
@@ -30,7 +30,7 @@ from grading.vocabulary import Reason
 logger = logging.getLogger(__name__)
 
 LONGEST_GAP = dt.timedelta(hours=1)
-# Spend limits are monthly: a later reset is not believed.
+# Spend limits are monthly: a later reset is ignored.
 LONGEST_OUTAGE = dt.timedelta(days=32)
 # A refused key costs nothing to try, and may be fixed at the provider without the site's notice.
 LONGEST_REFUSED = dt.timedelta(minutes=15)
@@ -55,6 +55,7 @@ class Obstacle:
 
 
 def is_configured() -> bool:
+    """Whether there is a first judge."""
     return judges.first() is not None
 
 
@@ -85,17 +86,14 @@ def obstacle() -> Obstacle | None:
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
-    """Whether a call may be made now: always if open, never if paused, otherwise once `until` has passed.
-
-    Of a quota that is out or misconfigured, that one call is a probe.
-    """
+    """Whether a call may be made now: always if open, never if paused, otherwise once `until` has passed."""
     if quota.state == QuotaState.OPEN:
         return True
     if quota.state == QuotaState.PAUSED:
         return False
     if quota.until is None or quota.until <= now:
         return True
-    # Times further ahead than are ever set come from a wrong clock: nobody waits for them.
+    # Times further ahead than the site ever sets come from a wrong clock, and are ignored.
     return quota.changed_at > now + CLOCK_TOLERANCE or quota.until > now + LONGEST_BY_STATE[QuotaState(quota.state)]
 
 
@@ -120,7 +118,7 @@ def take(judge: Judge, now: dt.datetime) -> Permit | None:
 
 
 def return_probe(judge: Judge, now: dt.datetime) -> None:
-    """The probe that was taken was not sent: another may be taken."""
+    """Make the next probe due now, because the one that was taken was not sent."""
     probed = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
     probed.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
 
@@ -128,8 +126,8 @@ def return_probe(judge: Judge, now: dt.datetime) -> None:
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Update the quota from a call's result.
 
-    A call that began before the quota closed neither reopens it nor counts as another failure. Its refusal still sets
-    state and reason, and leaves the time of the next probe unless it names one.
+    A call that began before the quota closed neither reopens it nor counts as another failure. If it was refused, it
+    still sets state and reason, but the time of the next probe only if the answer names one.
     """
     if not isinstance(result, Deferred):
         quota = current(judge)
@@ -166,8 +164,8 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                 _move(quota, QuotaState.OPEN, now)
 
 
-def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
-    """Open the quota after any answer, unless it has changed since or a person paused it."""
+def reopen_after_answer(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None:
+    """Open the quota after a call that was answered, unless it changed after `started_at` or a person paused it."""
     with transaction.atomic():
         quota = lock(judge)
         _remember_answer(quota, now)
@@ -177,7 +175,7 @@ def answered(judge: Judge, *, started_at: dt.datetime, now: dt.datetime) -> None
 
 
 def _remember_answer(quota: Quota, now: dt.datetime) -> None:
-    """Record the judge's first answer."""
+    """Record that the judge has answered, if this is its first answer."""
     if not quota.has_answered:
         Quota.objects.filter(pk=quota.pk, limits_at=None).update(limits_at=now)
 
@@ -198,9 +196,9 @@ def exhaust_budget(judge: Judge, now: dt.datetime, detail: str) -> None:
 
 
 def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *, is_answer: bool) -> None:
-    """Store the limits in the headers for after a restart, at most every few seconds.
+    """Store the limits in the headers, at most every few seconds, so that they are known after a restart.
 
-    Those of an error are not stored before the first answer: `Quota.limits_at` shows that there was one.
+    Before the judge's first answer those of an error are not stored: `limits_at` shows that there was an answer.
     """
     if not limits:
         return
@@ -236,24 +234,14 @@ def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
 
 
 def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
-    """Allow a probe of each closed judge now, for a person who knows that the quota is back; how many judges.
-
-    A paused judge is not probed.
-    """
+    """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
     now = now or clock.now()
     with transaction.atomic():
-        out = list(_locked().filter(state__in=[QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED]))
-        for quota in out:
-            _move(
-                quota,
-                QuotaState.EXHAUSTED,
-                now,
-                reason=Reason(quota.reason),
-                detail=quota.detail,
-                until=now,
-                by=by,
-            )
-    return len(out)
+        closed = list(_locked().filter(state__in=PROBED))
+        for quota in closed:
+            reason = Reason(quota.reason)
+            _move(quota, QuotaState.EXHAUSTED, now, reason=reason, detail=quota.detail, until=now, by=by)
+    return len(closed)
 
 
 def reopen_budget(now: dt.datetime, *, by: User | None) -> None:
@@ -272,6 +260,7 @@ def retire_others(now: dt.datetime) -> None:
 
 
 def _locked() -> QuerySet[Quota]:
+    """The rows of all configured judges, locked for the rest of the transaction."""
     return Quota.objects.select_for_update().filter(pk__in=[row.pk for row in rows()]).order_by("pk")
 
 
@@ -279,7 +268,7 @@ def _locked() -> QuerySet[Quota]:
 
 
 def probe_gap(failures: int) -> dt.timedelta:
-    """Doubling from JUDGE_PROBE_SECONDS up to an hour, for `failures` ≥ 1."""
+    """The time until the next probe: JUDGE_PROBE_SECONDS, doubled for each failure after the first, up to an hour."""
     base = dt.timedelta(seconds=settings.JUDGE_PROBE_SECONDS)
     return min(base * float(2 ** min(max(failures - 1, 0), 30)), LONGEST_GAP)
 
@@ -294,7 +283,7 @@ def _move(
     until: dt.datetime | None = None,
     by: User | None = None,
 ) -> None:
-    """Save the row; record a change of state or reason as a transition and refresh the alarms at once."""
+    """Set and save the state. If state or reason changed, record a transition and refresh the alarms."""
     changed = (quota.state, quota.reason) != (state, reason)
     quota.state, quota.reason, quota.detail, quota.until = state, reason, detail, until
     if state == QuotaState.OPEN:

@@ -1,4 +1,4 @@
-"""Classifies errors of the judge's API, by type, status and code. The message counts only where nothing else tells them
+"""Classifies errors of the judge's API by type, status and code. The message is used only if nothing else tells errors
 apart, as with the two 400s that mean that the quota is used up.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from grading.judging.core.verdict import DeferralScope, Deferred, truncate
 from grading.vocabulary import Reason
 
-# A longer wait than this on a 429 is no per-minute limit.
+# A 429 with a longer wait than this is not about a limit per minute.
 SHORT_WAIT = dt.timedelta(minutes=10)
 DEFAULT_WAIT = dt.timedelta(seconds=30)
 
@@ -86,7 +86,8 @@ def classify_batched(kind: str, message: str, now: dt.datetime, *, code: str = "
 
 
 def _classify(status: int, message: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
-    reason, scope = BY_STATUS.get(status, SERVER_FAILURE if status >= SERVER_ERROR else UNFORESEEN)
+    unknown = SERVER_FAILURE if status >= SERVER_ERROR else UNFORESEEN
+    reason, scope = BY_STATUS.get(status, unknown)
     if status == RATE_LIMITED:
         reason, scope = Reason.RATE_LIMITED, DeferralScope.PACE
         if _LONG_CONTEXT.search(message):
@@ -100,7 +101,7 @@ def _classify(status: int, message: str, code: str, retry_at: dt.datetime | None
         else:
             retry_at = retry_at or now + DEFAULT_WAIT
     elif status == BAD_REQUEST:
-        # A 400 can mean that the quota is used up, and only the message tells.
+        # A 400 can mean that the quota is used up. Only the message says so.
         retry_at = None
         if _SPENT.search(message) or _NO_CREDIT.search(message):
             reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
@@ -126,8 +127,8 @@ def _cause(error: BaseException) -> str:
     return truncate(str(error.__cause__ or error))
 
 
-def identity(error: Exception) -> dict[str, Any]:
-    """An attempt's columns for an error: HTTP status, type and request id, if it has them."""
+def error_columns(error: Exception) -> dict[str, Any]:
+    """An attempt's columns for an error: HTTP status, type and request id."""
     import anthropic
 
     if not isinstance(error, anthropic.APIStatusError):

@@ -1,10 +1,10 @@
-"""The arithmetic of batches: which numbers a reply may cite, packed, and when a batch is asked after."""
+"""Arithmetic for batches: compact lists of event numbers, and how often a batch is polled."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
 LONGEST_GAP = dt.timedelta(minutes=10)
-# A batch is asked after when it is this share older than the last time.
+# The time between two polls, as a share of the batch's age.
 SHARE_OF_AGE = 1 / 20
 
 
@@ -25,7 +25,5 @@ def unpack(runs: Iterable[Sequence[int]]) -> frozenset[int]:
 
 
 def poll_gap(age: dt.timedelta, shortest: dt.timedelta) -> dt.timedelta:
-    """How long after the last question the next one is asked: a twentieth of the batch's age, from `shortest` up to
-    ten minutes.
-    """
+    """The time from one poll to the next: a twentieth of the batch's age, from `shortest` up to ten minutes."""
     return max(shortest, min(age * SHARE_OF_AGE, LONGEST_GAP))

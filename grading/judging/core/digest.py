@@ -28,18 +28,18 @@ CALL_CHARS, RESULT_CHARS, MESSAGE_CHARS = 500, 700, 6000
 # The least characters of a shortened entry (our own lines included), quotation and message.
 LEAST, LEAST_QUOTED, LEAST_WORDS = 280, 100, 600
 CALL_SHARE = 0.4
-# No limit: quotations have limits of their own.
+# The limit of an entry that is not shortened: its quotations have limits of their own.
 FULL = 1_000_000
 CHANGING = frozenset({"write", "edit", "shell", "plan"})
-# What counts as confirmed: these, the last run of each test runner, then other effects, then other test runs.
+# Confirmed actions by weight: these effects, commits and each runner's last test run; other effects; other test runs.
 MADE = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
 MADE_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
-# The most of the room for confirmed actions, and the most of the rest for failures.
+# The share of the room for confirmed actions, and the share of the rest for failures.
 CONFIRMED_SHARE, FAILED_SHARE = 0.55, 0.6
 # Weights of messages: any, the last of a turn, the last of the session, the task.
 SAID, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
 ENDING_SHARE = 0.8
-# How many similar entries are listed by number in the one that stands for them.
+# The most event numbers that an entry lists of those folded into it.
 NAMED = 40
 # How much of a command and of an error is compared to find similar ones.
 LIKE_CHARS = 200
@@ -58,11 +58,12 @@ STATUS_LINE = re.compile(
 
 @dataclass(slots=True, kw_only=True)
 class DigestEntry:
-    """One or two events (a call and its result) as the judge reads them.
+    """One event, or a call and its result, as the judge reads them.
 
-    `write` returns its text, with quotations shortened to about this many characters in all. `size` is about its full
-    length. `weight` decides what goes first within a kind. `order` is its place in its section. `like` are (number,
-    order) of the last entries folded into it, `folded` their count; `failures` counts the failed results in all.
+    `write` returns the text with its quotations shortened to about this many characters in all; `size` is about the
+    full length. Entries of a higher `weight` go first within a kind. `order` is the place in the section. `folded` is
+    the number of similar entries that this one stands for, `like` the (event number, order) of the last of them;
+    `failures` counts the failed results of all.
     """
 
     numbers: tuple[int, ...]
@@ -75,6 +76,7 @@ class DigestEntry:
     failures: int = 0
 
     def text(self, limit: int) -> str:
+        """The text in about `limit` characters, with a line about the folded entries if there are any."""
         if not self.folded:
             return self.write(limit)
         numbers = ", ".join(str(number) for number, _ in self.like)
@@ -98,13 +100,13 @@ class DigestEntry:
 
 @dataclass(slots=True)
 class Pile:
-    """The first and the last entries of one kind, with similar ones folded into the last of them."""
+    """The first and the last entries of one kind. Similar entries are folded into the latest of them."""
 
     head: dict[object, DigestEntry] = field(default_factory=dict)
     tail: OrderedDict[object, DigestEntry] = field(default_factory=OrderedDict)
 
     def add(self, entry: DigestEntry, key: object = None) -> DigestEntry:
-        """Add an entry and fold an earlier one with the same `key` into it, if there is a key."""
+        """Add an entry. If an earlier one has the same `key`, fold that one into it. Returns the stored entry."""
         key = entry.order if key is None else key
         earlier = self.head.pop(key, None) or self.tail.pop(key, None)
         entry = entry if earlier is None else entry.with_like(earlier)
@@ -124,7 +126,7 @@ class Pile:
 class Tier:
     """Entries that get room before those of the next tier: up to `share` of it, or more if later tiers need less.
 
-    `least`: the characters to which each may be shortened; None: never.
+    `least` is the number of characters to which each may be shortened; None if none may be.
     """
 
     entries: Sequence[DigestEntry]
@@ -134,9 +136,9 @@ class Tier:
 
 @dataclass(slots=True)
 class Digest:
-    """A transcript in piles. The counts include entries that no pile has any more.
+    """A transcript, sorted into piles. The counts include entries that the piles have dropped.
 
-    `failures` counts failed results; `failed_at` are the events of the last of them.
+    `failures` counts the failed results; `failed_at` are the event numbers of the last of them.
     """
 
     requests: Pile = field(default_factory=Pile)
@@ -162,34 +164,38 @@ class Digest:
         return [Tier(entries=ending, share=ENDING_SHARE, least=LEAST_WORDS), Tier(entries=others)]
 
     def action_tiers(self) -> list[Tier]:
-        """Confirmed, failed, the last third, the rest; in these two, actions that change something go first."""
-        late = self.actions_count * 2 // 3
+        """Confirmed actions, failed ones, the last third of the session, the rest. Of the last third and the rest,
+        actions that change something go first.
+        """
+        last_third_at = self.actions_count * 2 // 3
         others = self.other.entries()
+        late = [entry for entry in others if entry.order >= last_third_at]
+        early = [entry for entry in others if entry.order < last_third_at]
         tiers = [
-            Tier(entries=self.proven(), share=CONFIRMED_SHARE, least=LEAST),
+            Tier(entries=self.confirmed_entries(), share=CONFIRMED_SHARE, least=LEAST),
             Tier(entries=self.failed.entries(), share=FAILED_SHARE, least=LEAST),
         ]
-        for is_late in (True, False):
-            those = [entry for entry in others if (entry.order >= late) is is_late]
+        for entries in (late, early):
             tiers += [
-                Tier(entries=[entry for entry in those if entry.weight > 1]),
-                Tier(entries=[entry for entry in those if entry.weight <= 1], least=LEAST),
+                Tier(entries=[entry for entry in entries if entry.weight > 1]),
+                Tier(entries=[entry for entry in entries if entry.weight <= 1], least=LEAST),
             ]
         return tiers
 
-    def proven(self) -> list[DigestEntry]:
+    def confirmed_entries(self) -> list[DigestEntry]:
         return [entry for pile in self.confirmed.values() for entry in pile.entries()]
 
     def final(self, count: int) -> list[DigestEntry]:
-        """The last confirmed actions; without any, the last of all."""
-        entries = [entry for entry in self.proven() if entry.weight > RUN_WEIGHT]
-        entries = entries or [*self.proven(), *self.failed.entries(), *self.other.entries()]
+        """The last `count` confirmed actions (without test runs), or if there are none, the last of all actions."""
+        entries = [entry for entry in self.confirmed_entries() if entry.weight > RUN_WEIGHT]
+        entries = entries or [*self.confirmed_entries(), *self.failed.entries(), *self.other.entries()]
         return sorted(entries, key=lambda entry: entry.order)[-count:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Entries as text, with a line for every gap; their event numbers; how many failed results they stand for.
+    """Entries as text with a line for every gap, their event numbers, and the number of failed results they stand for.
+
     `is_all`: nothing is left out or shortened.
     """
 
@@ -202,8 +208,8 @@ class Fitted:
 def read(events: Iterable[Event], signals: Signals | None = None, *, message_chars: int = MESSAGE_CHARS) -> Digest:
     """Sort a transcript's events into a digest. A call without a result is unconfirmed.
 
-    `signals` of the same events: what they confirm goes first. `message_chars` limits each message. What the log copied
-    from another session is left out.
+    `signals` are those of the same events: what they confirm goes first. `message_chars` limits each message. Events
+    before the last change of session are left out: the log copied them from another session.
     """
     weights = confirmed_at(signals or Signals())
     digest = Digest()
@@ -234,19 +240,20 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
 
 
 def confirmed_at(signals: Signals) -> dict[int, int]:
-    """The numbers of events whose result confirms an action, with its weight."""
+    """The weight of each event that confirms an action, by its number."""
     weights = {run.at: RUN_WEIGHT for run in signals.test_runs}
     weights |= {effect.at: EFFECT_WEIGHT for effect in signals.effects}
     weights |= {commit.at: MADE_WEIGHT for commit in signals.commits}
     weights |= {effect.at: MADE_WEIGHT for effect in signals.effects if effect.kind in MADE}
-    last = {run.runner: run.at for run in signals.test_runs}
-    return weights | dict.fromkeys(last.values(), MADE_WEIGHT)
+    last_runs = {run.runner: run.at for run in signals.test_runs}
+    return weights | dict.fromkeys(last_runs.values(), MADE_WEIGHT)
 
 
 def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
-    """The entries that fit `budget` characters, of `total`, chosen tier by tier and joined in their order.
+    """The entries that fit in `budget` characters, chosen tier by tier and joined in their order.
 
-    Within a tier the heaviest go first, later ones first among equals, up to the first that does not fit.
+    Within a tier, entries are chosen by weight and then the latest first, up to the first that does not fit. `total` is
+    the number of entries of the section, with those that were dropped before.
     """
     chosen: dict[int, tuple[DigestEntry, str]] = {}
     remaining = budget - GAP
@@ -269,19 +276,20 @@ def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
     entries = [entry for entry, _ in chosen.values()]
     numbers = frozenset(number for entry in entries for number in entry.numbers)
     covered = {*chosen, *(order for entry in entries for _, order in entry.like)}
-    # The texts in their order, with a line for each gap; the other covered entries are folded into a text.
+    # Entries that are folded into a chosen one are not left out.
+    folded = deque(sorted(covered - chosen.keys()))
     lines: list[str] = []
-    before = -1
-    folded = sorted(covered - chosen.keys())
-    at = 0
+    previous = -1
     for order in [*sorted(chosen), total]:
-        skipped = order - before - 1
-        while at < len(folded) and folded[at] < order:
+        skipped = order - previous - 1
+        while folded and folded[0] < order:
+            folded.popleft()
             skipped -= 1
-            at += 1
-        lines += [f"({skipped} left out)"] * (skipped > 0)
-        lines += [chosen[order][1]] if order in chosen else []
-        before = order
+        if skipped > 0:
+            lines.append(f"({skipped} left out)")
+        if order in chosen:
+            lines.append(chosen[order][1])
+        previous = order
     return Fitted(
         text="\n".join(lines),
         numbers=numbers,
@@ -291,7 +299,10 @@ def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
 
 
 def _entry_limit(tier: Tier, room: int) -> int:
-    """The characters to which each entry of a tier is shortened so that all fit; FULL if none is."""
+    """The most characters of an entry with which all entries of a tier fit in `room`, at least `tier.least`.
+
+    FULL if none has to be, or may be, shortened.
+    """
     sizes = [entry.size for entry in tier.entries]
     room -= len(sizes) * (1 + GAP)
     if tier.least is None or sum(sizes) <= room:
@@ -307,11 +318,12 @@ def _entry_limit(tier: Tier, room: int) -> int:
 
 
 def _add_message(digest: Digest, event: Message, message_chars: int) -> None:
+    """Add a message of the user or the agent; scaffold text, thinking and blank messages are left out."""
     if event.role is Role.SCAFFOLD or event.thinking or not event.text.strip():
         return
     is_request = event.role is Role.USER
     count = digest.requests_count if is_request else digest.messages_count
-    head = f"[{event.number}] {event.role}{_aside(event)}"
+    head = f"[{event.number}] {event.role}{_subagent_mark(event)}"
     text = _truncated(event.text, message_chars)
 
     def write(limit: int) -> str:
@@ -338,7 +350,7 @@ def _add_message(digest: Digest, event: Message, message_chars: int) -> None:
 
 
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
-    """Add what the harness itself recorded; the same error again is folded."""
+    """Add what the harness itself recorded. Repeated errors are folded."""
     pile = digest.other
     key: object = None
     match event:
@@ -367,11 +379,13 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
 
 
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
+    """Add a call with its result, either of which may be missing. `confirmed` is its weight if it is confirmed."""
     call_text = result_text = head = ""
-    outcome, has_failed = UNCONFIRMED, False
+    outcome = UNCONFIRMED
+    has_failed = False
     if call is not None:
-        call_text = _truncated(_what(call), CALL_CHARS)
-        head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
+        call_text = _truncated(_content(call), CALL_CHARS)
+        head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_subagent_mark(call)}"
     if result is not None:
         result_text = _truncated(result.text, RESULT_CHARS)
         has_failed = call_worked(result, call) is False
@@ -380,10 +394,11 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     sizes = [0 if call is None else _quoted_size(call_text, CALL_CHARS), _quoted_size(result_text, RESULT_CHARS)]
     # Confirmed changes first, then what failed to change anything, then reading.
     changes = call is not None and call.kind in CHANGING
-    rank = 2 * changes + (result is not None and not result.failed)
+    succeeded = result is not None and not result.failed
+    rank = (2 if changes else 0) + (1 if succeeded else 0)
     entry = DigestEntry(
         numbers=tuple(event.number for event in (call, result) if event is not None),
-        write=partial(_action, [head, outcome], call_text, None if result is None else result_text, sizes),
+        write=partial(_write_action, [head, outcome], call_text, None if result is None else result_text, sizes),
         size=len(head) + len(outcome) + sum(sizes) + 4,
         weight=confirmed or rank,
         order=digest.actions_count,
@@ -396,25 +411,36 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     if confirmed:
         digest.confirmed.setdefault(confirmed, Pile()).add(entry)
     elif has_failed and result is not None:
-        # Similar: the same tool, beginning of the command, and error, numbers aside.
+        # Similar failures have the same tool, beginning of the command and error, except for numbers.
         tool, command = ("", "") if call is None else (call.name, call.command)
         digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_error_lines(result.text)))
     else:
-        alike = None
+        key = None
         if call is not None and result is not None:  # folded only if exactly the same
-            body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
-            alike = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
-        digest.other.add(entry, alike)
+            body = f"{call.name}\0{call.command}\0{call.path}\0{_content(call)}\0{result.failed}\0{result.text}"
+            key = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+        digest.other.add(entry, key)
 
 
-def _action(heads: Sequence[str], call_text: str, result_text: str | None, sizes: Sequence[int], limit: int) -> str:
-    """The text of a call and its result. If they are shortened, either gets the room that the other doesn't need."""
+def _write_action(
+    heads: Sequence[str], call_text: str, result_text: str | None, sizes: Sequence[int], limit: int
+) -> str:
+    """The text of a call and its result in about `limit` characters.
+
+    `heads` are the lines before each, `sizes` the lengths of their quoted texts. If they are shortened, each gets the
+    room that the other does not need.
+    """
+    call_head, result_head = heads
+    call_size, result_size = sizes
     room = limit - sum(map(len, heads)) - 4
-    for_call = max(int(room * CALL_SHARE), room - sizes[1])
-    for_result = max(room - min(sizes[0], for_call), LEAST_QUOTED)
-    parts = [heads[0], quoted(call_text, max(min(CALL_CHARS, for_call), LEAST_QUOTED))] if heads[0] else []
-    parts += [heads[1]]
-    parts += [] if result_text is None else [quoted(result_text, min(RESULT_CHARS, for_result))]
+    room_for_call = max(int(room * CALL_SHARE), room - result_size)
+    room_for_result = max(room - min(call_size, room_for_call), LEAST_QUOTED)
+    parts = []
+    if call_head:
+        parts += [call_head, quoted(call_text, max(min(CALL_CHARS, room_for_call), LEAST_QUOTED))]
+    parts.append(result_head)
+    if result_text is not None:
+        parts.append(quoted(result_text, min(RESULT_CHARS, room_for_result)))
     return "\n".join(parts)
 
 
@@ -431,16 +457,17 @@ def _quoted_size(text: str, limit: int) -> int:
 
 
 def _truncated(text: str, limit: int) -> str:
-    """As much of a text as can be needed, to save memory."""
+    """The ends of a text, which are all that `quoted` needs for `limit` characters. Saves memory."""
     return ends(text, limit + MARGIN)
 
 
-def _what(call: ToolCall) -> str:
+def _content(call: ToolCall) -> str:
+    """The command of a call, or its path and arguments."""
     if call.command:
         return call.command
     arguments = "\n".join(f"{key}: {_truncated(str(value), CALL_CHARS)}" for key, value in call.arguments.items())
     return f"{call.path}\n{arguments}"
 
 
-def _aside(event: Event) -> str:
+def _subagent_mark(event: Event) -> str:
     return " (subagent)" if event.sidechain else ""

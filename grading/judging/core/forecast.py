@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
-# How far a forecast looks, and how much of it is drawn where there is no end to be seen.
+# The length of a forecast, and the part of it that is drawn if the queue does not end.
 HORIZON, OPEN_ENDED = 30 * DAY, DAY
 # Below these, a queue or a leg is nothing.
 TINY, LEAST_LEG = 1e-6, dt.timedelta(seconds=1)
@@ -20,7 +20,9 @@ Curve = tuple[CurvePoint, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Verdicts a minute, and the dimension whose `limit` a minute decides it: a verdict takes `each` of it."""
+    """The verdicts per minute that one dimension allows: `share` of its `limit` per minute is used, a verdict takes
+    `each` of it.
+    """
 
     dimension: str
     limit: float
@@ -33,17 +35,17 @@ class Pace:
 
 
 def pace(limits: Mapping[str, float], each: Mapping[str, float], *, share: float) -> Pace | None:
-    """The tightest of the `limits` (a minute, by dimension), of which a verdict takes `each` on average.
+    """The pace under the tightest of the `limits` (per minute, by dimension); a verdict takes `each` on average.
 
-    `share` in (0, 1] of the limits is used. The reserve for new sessions is a level: once filled it costs no rate.
-    None if no limit, or no verdict to measure by, is known.
+    `share` in (0, 1] of the limits is used. The reserve for new sessions is a level of the bucket, so it does not lower
+    the rate. None if no limit, or nothing that a verdict takes, is known.
     """
     paces = [
         Pace(dimension=name, limit=limit, each=each[name], share=share)
         for name, limit in limits.items()
         if each.get(name, 0) > 0 and limit > 0
     ]
-    return min(paces, key=lambda one: one.per_minute, default=None)
+    return min(paces, key=lambda pace: pace.per_minute, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class ForecastEnding(StrEnum):
 class Forecast:
     """`curve` from now on, straight between its points; `at` is when nothing waits any more, if ever.
 
-    `opening` is the point at which calls can be made again, where that is later than now.
+    `opening` is the point at which calls can be made again, if that is later than now.
     """
 
     ending: ForecastEnding
@@ -110,23 +112,31 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
     # Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty.
     opens_at = max(conditions.opens_at, now)
     end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
-    at, waiting, verdicts_left, renews_at = now, float(conditions.waiting), math.inf, end
+    at = now
+    waiting = float(conditions.waiting)
+    verdicts_left = math.inf
+    renews_at = end
     if conditions.allowance is not None:
-        verdicts_left, renews_at = conditions.allowance.remaining, conditions.allowance.renews_at
+        verdicts_left = conditions.allowance.remaining
+        renews_at = conditions.allowance.renews_at
     curve: list[CurvePoint] = [(at, waiting)]
     opening: CurvePoint | None = None
     while at < end:
         while conditions.allowance is not None and renews_at <= at:
-            verdicts_left, renews_at = conditions.allowance.daily, renews_at + DAY
-        served = 0.0
-        if at >= opens_at and verdicts_left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
+            verdicts_left = conditions.allowance.daily
+            renews_at += DAY
+        served = 0.0  # jobs an hour
+        if at >= opens_at and verdicts_left > TINY:
+            # An empty queue is served at the rate of arrivals.
             served = conditions.rate if waiting >= TINY else min(conditions.arrivals, conditions.rate)
-        spent, empty = at + _hours(verdicts_left, served), at + _hours(waiting, served - conditions.arrivals)
-        stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
+        spent_at = at + _duration(verdicts_left, served)
+        empty_at = at + _duration(waiting, served - conditions.arrivals)
+        stops = [end, renews_at, spent_at, empty_at, opens_at if at < opens_at else end]
         until = max(min(stops), at + LEAST_LEG)
         hours = (until - at) / HOUR
-        at, waiting = until, max(waiting + (conditions.arrivals - served) * hours, 0.0)
+        waiting = max(waiting + (conditions.arrivals - served) * hours, 0.0)
         verdicts_left -= served * hours
+        at = until
         if opening is None and now < opens_at <= at:
             opening = at, waiting
         if waiting < TINY and ending is not ForecastEnding.BUDGET:
@@ -150,16 +160,23 @@ def _ending(conditions: Conditions) -> ForecastEnding:
     return ForecastEnding.FAR
 
 
-def _hours(amount: float, an_hour: float) -> dt.timedelta:
-    """How long `amount` lasts; beyond every horizon where nothing is taken from it."""
-    return min(dt.timedelta(hours=min(amount / an_hour, 1e6)), 2 * HORIZON) if an_hour > 0 else 2 * HORIZON
+def _duration(amount: float, per_hour: float) -> dt.timedelta:
+    """How long `amount` lasts if `per_hour` is taken from it; at most, and without a positive rate, 2 · HORIZON."""
+    if per_hour <= 0:
+        return 2 * HORIZON
+    return min(dt.timedelta(hours=min(amount / per_hour, 1e6)), 2 * HORIZON)
 
 
-def past(
-    waiting: int, came: Sequence[dt.datetime], went: Sequence[dt.datetime], moments: Sequence[dt.datetime]
+def queue_history(
+    waiting: int, created: Sequence[dt.datetime], finished: Sequence[dt.datetime], moments: Sequence[dt.datetime]
 ) -> Curve:
-    """How many waited at each of the `moments`, from how many wait now and when jobs came and went (each sorted)."""
-    return tuple(
-        (at, float(max(waiting - (len(came) - bisect_right(came, at)) + (len(went) - bisect_right(went, at)), 0)))
-        for at in moments
-    )
+    """How many jobs waited at each of the `moments`.
+
+    `waiting` jobs wait now; `created` and `finished` are the sorted times at which jobs were added and ended.
+    """
+    curve: list[CurvePoint] = []
+    for at in moments:
+        created_since = len(created) - bisect_right(created, at)
+        finished_since = len(finished) - bisect_right(finished, at)
+        curve.append((at, float(max(waiting - created_since + finished_since, 0))))
+    return tuple(curve)

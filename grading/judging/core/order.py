@@ -1,4 +1,4 @@
-"""What the process that builds prompts gets and returns: an order with all its data, and a prompt or an error. Pure."""
+"""The input and output of the process that builds prompts: an order with all its data; a prompt or an error. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from grading.judging.core.prompt import Case, Prompt, RubricText
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBytes:
-    """One log; `ids` are the hashes of its records, needed where another log follows. `format` as `OwnLog` has it."""
+    """One log; `ids` are the hashes of its records, needed if another log follows. `format` is as in `OwnLog`."""
 
     data: bytes
     filename: str
@@ -46,19 +46,19 @@ def fill(order: PromptOrder) -> Prompt:
     )
 
 
-def packed(made: Prompt) -> bytes:
+def serialise(prompt_built: Prompt) -> bytes:
     """A prompt as JSON. No pickle: the process that built it has read untrusted data."""
-    return json.dumps({**asdict(made), "citable": sorted(made.citable)}).encode()
+    return json.dumps({**asdict(prompt_built), "citable": sorted(prompt_built.citable)}).encode()
 
 
-def unpacked(data: bytes) -> Prompt:
-    """The prompt that `packed` or the error that `refused` wrote, raised as ValueError."""
+def deserialise(data: bytes) -> Prompt:
+    """The prompt that `serialise` wrote. Raises ValueError if it is an error that `serialise_error` wrote."""
     message = json.loads(data)
     if "error" in message:
         raise ValueError(message["error"])
     return Prompt(**{**message, "citable": frozenset(message["citable"])})
 
 
-def refused(why: str) -> bytes:
-    """An error in the place of a prompt."""
+def serialise_error(why: str) -> bytes:
+    """An error instead of a prompt, as JSON."""
     return json.dumps({"error": why}).encode()

@@ -1,8 +1,8 @@
 """The prompt of one verdict: the rubric as instructions, the session as evidence between delimiters.
 
-Before the evidence stands what the site itself has confirmed (`fact_sheet`).
+The evidence follows the facts that the site itself has confirmed (`fact_sheet`).
 
-Pure and deterministic. Nothing here knows what another source said of the session.
+Pure and deterministic. The grades of other sources are no input.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ VERSION = "digest/3"
 CHARS_PER_TOKEN = 4.0
 # Shares of the room for evidence; the confirmed actions get all that the others leave.
 TASK_SHARE, SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE, FACTS_SHARE = 0.15, 0.2, 0.15, 0.1, 0.1
-# What the fact sheet may take of the room for all that is said of the session, and the least, in characters.
+# The share of the room for fact sheet and evidence that the fact sheet may take, and the least, in characters.
 SHEET_SHARE, LEAST_SHEET = 0.12, 400
 FACTS_SHOWN = 40
 # Characters of the lines around a quoted message, and the least of a message that is kept.
@@ -39,7 +39,7 @@ TASK, ACTIONS, SAID = "Task, as given", "Actions and their results", "Final and 
 FACTS, JOURNAL = "Observed by the caller, apart from the transcript", "Journal, self-reported by the agent (claims)"
 SECTIONS = ("Session", TASK, ACTIONS, SAID, FACTS, "Patch", JOURNAL)
 
-# What the judge is asked of how far a session came: reading and looking are not measured by what they built.
+# How the judge is asked how far a session came. Reading and looking build nothing, so they have texts of their own.
 REACHED = MappingProxyType(
     {
         WorkKind.PRODUCTION: "In `reached`, say how far it came: nothing; attempted; partial (a part of what was asked "
@@ -84,7 +84,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricText:
-    """What the judge is asked, of which kind of work. `sha256` names exactly this text."""
+    """A rubric as the judge reads it, for a kind of work. `sha256` identifies exactly this text."""
 
     sha256: str
     text: str
@@ -139,9 +139,9 @@ def build(
 ) -> Prompt:
     """The prompt for one session: at most `budget` tokens in all, rubric and examples included.
 
-    `chars_per_token` is what the caller has measured of its model; `smaller` in (0, 1] shrinks the evidence. Where the
-    rubric leaves less than LEAST_ROOM characters for it, the evidence gets that much all the same. Raises ValueError
-    for a budget or a ratio that is not positive, or a factor out of range.
+    `chars_per_token` was measured for the model; `smaller` in (0, 1] shrinks the evidence. The evidence gets at least
+    LEAST_ROOM characters before it is shrunk, even if that exceeds the budget. Raises ValueError if `budget` or
+    `chars_per_token` is not positive, or `smaller` is out of range.
     """
     if budget <= 0 or chars_per_token <= 0 or not 0 < smaller <= 1:
         arguments = f"{budget}, {chars_per_token}, {smaller}"
@@ -192,7 +192,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
 def rubric_sha256(
     text: str, dimensions: Sequence[object], bands: Sequence[object], examples: Sequence[object] = ()
 ) -> str:
-    """The identity of a rubric: SHA-256 of its JSON with sorted keys. Without examples, it is as if there were none."""
+    """The identity of a rubric: SHA-256 of its JSON with sorted keys. An empty list of examples is left out."""
     parts = [text, list(dimensions), list(bands), *([list(examples)] if examples else [])]
     return _sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False))
 
@@ -238,8 +238,10 @@ def _system(rubric: RubricText, room_for_examples: int) -> str:
 
 
 def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozenset[int]]:
-    """The sections in at most `room` characters, and the event numbers in them."""
-    messages_share, patch_share, journal_share = (int(room * s) for s in (SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE))
+    """The sections in at most `room` characters, and the numbers of the events in them."""
+    messages_share = int(room * SAID_SHARE)
+    patch_share = int(room * PATCH_SHARE)
+    journal_share = int(room * JOURNAL_SHARE)
     each = max(min(200, room // 20), 40)
     task = digest.fit(read.request_tiers(), int(room * TASK_SHARE), total=read.requests_count)
     messages = digest.fit(read.message_tiers(), messages_share, total=read.messages_count)
@@ -258,16 +260,17 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
     if read.failures > actions.failures and actions.text:
         bodies[ACTIONS] += "\n" + digest.FAILURES.format(count=read.failures, shown=actions.failures)
     if actions.is_all:  # what is left then goes to the others, in this order
-        more = digest.fit(read.message_tiers(), _room(bodies, SAID, room), total=read.messages_count)
-        messages = more if more.numbers >= messages.numbers else messages
-        bodies[SAID] = messages.text
+        more_messages = digest.fit(read.message_tiers(), _room(bodies, SAID, room), total=read.messages_count)
+        if more_messages.numbers >= messages.numbers:  # a superset: none of the first ones was dropped
+            messages = more_messages
+            bodies[SAID] = messages.text
         bodies["Patch"] = _patch(case.patch, _room(bodies, "Patch", room))
         bodies[JOURNAL] = _block(case.journal, _room(bodies, JOURNAL, room))
     return _joined(bodies), task.numbers | messages.numbers | actions.numbers
 
 
 def _room(bodies: Mapping[str, str], title: str, room: int) -> int:
-    """What a section may take: what it has, and what is left of the whole."""
+    """The characters that a section may have: its own and the unused ones."""
     return room - len(_joined({**bodies, title: " "})) + 1
 
 
@@ -276,11 +279,14 @@ def _joined(bodies: Mapping[str, str]) -> str:
 
 
 def _listed(items: Sequence[str], limit: int, *, total: int) -> str:
-    """The first items, each on a line, that fit `limit` characters; then how many of the `total` are missing."""
+    """The first items that fit in `limit` characters, one per line, then how many of the `total` are missing."""
     lines = [f"- {item}" for item in items]
     ends = accumulate(len(line) + 1 for line in lines)
     count = sum(1 for end in ends if end <= limit - digest.GAP)
-    return "\n".join(lines[:count] + [f"({total - count} left out)"] * (total > count))
+    lines = lines[:count]
+    if total > count:
+        lines.append(f"({total - count} left out)")
+    return "\n".join(lines)
 
 
 def _block(text: str | None, limit: int) -> str:
@@ -288,16 +294,21 @@ def _block(text: str | None, limit: int) -> str:
 
 
 def _patch(patch: str | None, limit: int) -> str:
-    """One line a file with its added and removed lines, in up to half of `limit`; then as much of the diff as fits."""
+    """The counts of added and removed lines of each file, in up to half of `limit`, then as much of the diff as fits.
+
+    Empty if there is no patch.
+    """
     if patch is None:
         return ""
     counts: dict[str, list[int]] = {}
-    current = [0, 0]
+    file_counts = [0, 0]  # lines added, lines removed
     for line in patch.split("\n"):
         if line.startswith("+++ "):
-            current = counts.setdefault(line[4:].removeprefix("b/"), [0, 0])
-        elif line.startswith(("+", "-")) and not line.startswith("---"):
-            current[line[0] == "-"] += 1
+            file_counts = counts.setdefault(line[4:].removeprefix("b/"), [0, 0])
+        elif line.startswith("+"):
+            file_counts[0] += 1
+        elif line.startswith("-") and not line.startswith("---"):
+            file_counts[1] += 1
     files = [
         f"{inline(path, 120)} +{added} -{removed}" for path, (added, removed) in islice(counts.items(), FACTS_SHOWN)
     ]

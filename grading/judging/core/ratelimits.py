@@ -9,14 +9,14 @@ from dataclasses import dataclass
 PREFIX = "anthropic-ratelimit"
 # In the order of the headers' names. `tokens` limits input and output together.
 DIMENSIONS = ("requests", "input_tokens", "output_tokens", "tokens")
-# A larger limit per minute is not believed.
+# A larger limit per minute is ignored.
 LARGEST = 10**12
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCost:
-    """What one call uses. `characters`: the length of its prompt if estimates are to be updated by it, else 0."""
+    """What one call uses. `characters` is the length of its prompt, or 0 if estimates are not to be updated by it."""
 
     input_tokens: float
     output_tokens: float
@@ -34,7 +34,9 @@ class CallCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """One dimension: `limit` (≥ 1) a minute, `remaining` (≥ 0) of it, full again at `reset` (UTC); None if not said."""
+    """One dimension: `limit` ≥ 1 per minute, `remaining` ≥ 0 of it, and `reset` (UTC), when it is full again. None if
+    unknown.
+    """
 
     limit: int | None = None
     remaining: int | None = None
@@ -67,7 +69,8 @@ def parse(headers: Mapping[str, str]) -> RateLimits:
     """Parse the `anthropic-ratelimit-*` headers (names in lower case). Unreadable values are None; never raises."""
     limits: dict[str, Limit] = {}
     for name in DIMENSIONS:
-        prefix, reset = f"{PREFIX}-{name.replace('_', '-')}", None
+        prefix = f"{PREFIX}-{name.replace('_', '-')}"
+        reset = None
         with suppress(ValueError, OverflowError):
             time = dt.datetime.fromisoformat(headers.get(f"{prefix}-reset", ""))
             reset = time.astimezone(dt.UTC) if time.tzinfo else None
@@ -80,6 +83,7 @@ def parse(headers: Mapping[str, str]) -> RateLimits:
 
 
 def _number(text: str | None, *, low: int) -> int | None:
+    """A header as a number from `low` to LARGEST; None if it is not one."""
     if text is None or not _NUMBER.fullmatch(text):
         return None
     return int(text) if low <= int(text) <= LARGEST else None

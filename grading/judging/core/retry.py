@@ -1,7 +1,7 @@
-"""What happens to a job after one answer: done, again, parked, or given up. Pure; randomness is passed in.
+"""Decides what happens to a job after an answer: done, retried, parked, or given up. Pure; randomness is passed in.
 
-Only an answer about this very session ends its job. After any other failure it is tried again with backoff, or parked
-if the failure seems to be the session's own and each try may be billed.
+Only an answer about the session itself ends its job. After any other failure the job is retried with backoff, or parked
+if the session itself seems to be the cause and each try may be billed.
 """
 
 import datetime as dt
@@ -33,8 +33,8 @@ class RetryStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherAnswers:
-    """The same judge's answers about other sessions since this one's previous attempt: `graded`, and `alike` those that
-    failed as this one did. `in_a_row`: how many of its latest answers about others failed like this one.
+    """The same judge's answers about other sessions since this one's previous attempt: how many were `graded`, and how
+    many failed as this one did (`alike`). `in_a_row` of its latest answers about others failed like this one.
     """
 
     graded: int = 0
@@ -44,10 +44,11 @@ class OtherAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
-    """The job's history: failed `attempts` that count, replies that were no verdict, digests too large.
+    """The job's history: failed `attempts` that count, `bad_replies` without a verdict, and digests that were
+    `too_large`.
 
-    `own_failures` of the attempts were its own, and `others_graded` sessions were judged during those. `readers_lost`
-    counts the processes that were lost while they read its evidence.
+    `own_failures` of the attempts were attributed to the session, and `others_graded` other sessions were judged during
+    those. `readers_lost` counts the processes that were lost while they read its evidence.
     """
 
     attempts: int = 0
@@ -60,8 +61,9 @@ class RetryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """`wait` until the next attempt. `counts`: the attempt counts for the backoff; `own`: its failure was the session's
-    own, as `others_graded` other sessions were judged meanwhile.
+    """The next step. `wait` is the time until the next attempt. `counts`: the attempt counts for the backoff.
+
+    `own`: the failure is attributed to the session, because `others_graded` other sessions were judged meanwhile.
     """
 
     step: RetryStep
@@ -74,7 +76,7 @@ class RetryDecision:
 
 
 def asks_fallback(failures: int, patience: int) -> bool:
-    """Whether the fallback model is next after these failures: from `patience` on, in turns with the first."""
+    """Whether the fallback model is asked next: after `patience` failures, then after every second one."""
     return failures >= patience and (failures - patience) % 2 == 0
 
 
@@ -88,9 +90,7 @@ def after(
     now: dt.datetime,
     rng: Random,
 ) -> RetryDecision:
-    """The next step after `result`. `limit` ≥ 1: failures of its own after which a job is parked; `base`: the first
-    backoff.
-    """
+    """The next step after `result`. A job is parked after `limit` ≥ 1 failures of its own; `base` is the first wait."""
     failures = state.attempts + 1
     match result:
         case Graded():
@@ -98,9 +98,9 @@ def after(
         case Refused() | Invalid() | Deferred(scope=DeferralScope.INPUT):
             reason = Reason.REFUSED if isinstance(result, Refused) else Reason.UNPARSABLE_VERDICT
             reason = result.reason if isinstance(result, Deferred) else reason
-            is_repeated = state.too_large if isinstance(result, Deferred) else state.bad_replies
-            if not is_repeated:
-                # Not at once: a moment later it shows whether other sessions have the same problem.
+            earlier_ones = state.too_large if isinstance(result, Deferred) else state.bad_replies
+            if not earlier_ones:
+                # After a wait, because it shows meanwhile whether other sessions have the same problem.
                 wait = backoff(1, base, rng)
                 return RetryDecision(step=RetryStep.AGAIN, reason=reason, detail=result.detail, wait=wait)
             if others.in_a_row < ALL_ALIKE:
@@ -113,20 +113,21 @@ def after(
             wait = PARKED_FOR if step is RetryStep.PARK else backoff(failures, base, rng)
             return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)
         case Deferred(scope=DeferralScope.JOB):
-            own = result.reason in MAY_BE_OWN and others.graded > others.alike
-            others_graded = others.graded if own else 0
-            is_own = own and state.own_failures + 1 >= limit and state.others_graded + others_graded >= OTHERS_GRADED
+            is_own = result.reason in MAY_BE_OWN and others.graded > others.alike
+            others_graded = others.graded if is_own else 0
+            has_enough = state.own_failures + 1 >= limit and state.others_graded + others_graded >= OTHERS_GRADED
+            is_parked = is_own and has_enough
             wait = backoff(failures, base, rng)
             retry_after = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
             return RetryDecision(
-                step=RetryStep.PARK if is_own else RetryStep.AGAIN,
+                step=RetryStep.PARK if is_parked else RetryStep.AGAIN,
                 reason=result.reason,
                 detail=result.detail,
-                wait=PARKED_FOR if is_own else max(wait, min(retry_after, MAX_WAIT)),
+                wait=PARKED_FOR if is_parked else max(wait, min(retry_after, MAX_WAIT)),
                 counts=True,
-                own=own,
+                own=is_own,
                 others_graded=others_graded,
             )
         case Deferred():
-            # The quota decides when: the job keeps its attempts and is due as soon as the quota allows it.
+            # The job keeps its attempts and is due as soon as the quota allows it.
             return RetryDecision(step=RetryStep.AGAIN, reason=result.reason, detail=result.detail)

@@ -16,19 +16,19 @@ BAND_NAME_LIMIT = 40
 # A row as typed, and as stored: "name", "text" and a quantity ("weight" of a dimension, "low" of a band).
 Row = Mapping[str, str]
 Stored = Mapping[str, Any]
-# What is wrong, by the field that it stands at: "title", "dimensions" (all of them), "dimensions-1-weight" (one field).
+# Errors by the field that they are about: "title", "dimensions" (all of them), "dimensions-1-weight" (one field).
 Problems = dict[str, str]
 
 
 def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequence[Row], examples: int) -> Problems:
-    """What is wrong with a rubric as typed; empty if it can be saved.
+    """What is wrong with a submitted rubric; empty if it can be saved.
 
     Rows have "name", "text" and "weight" (dimensions) or "low" (bands), as strings; the weights must sum to 1 within
     .001, the bands ascend from 0. `examples` is how many were chosen.
     """
     errors: Problems = {}
-    _need(errors, "title", title, TITLE_LIMIT, "a title, for the list of rubrics")
-    _need(errors, "text", text, TEXT_LIMIT, "the instructions for the judge")
+    _require_text(errors, "title", title, TITLE_LIMIT, "a title, for the list of rubrics")
+    _require_text(errors, "text", text, TEXT_LIMIT, "the instructions for the judge")
     errors |= _rows("dimensions", dimensions, "weight", "a weight from 0 to 1, for example .25")
     for index, row in enumerate(dimensions):
         if NAME.fullmatch(row["name"].strip()) is None:
@@ -44,7 +44,7 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
             errors["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {repair}."
     errors |= _rows("bands", bands, "low", "a score from 0 to 1 at which the band begins")
     for index, row in enumerate(bands):
-        _need(errors, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
+        _require_text(errors, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
     lows = [_share(row["low"]) for row in bands]
     if bands and lows[0] not in (None, 0):
         errors["bands-0-low"] = f"The first band must begin at 0, so that every score is in one; got {bands[0]['low']}."
@@ -56,13 +56,13 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
     return errors
 
 
-def typed(row: Row, quantity: str) -> dict[str, Any]:
-    """A checked row as it is stored; `quantity` is "weight" or "low"."""
+def cleaned_row(row: Row, quantity: str) -> dict[str, Any]:
+    """A valid submitted row as it is stored; `quantity` is "weight" or "low"."""
     return {"name": row["name"].strip(), quantity: round(float(row[quantity]), 6), "text": row["text"].strip()}
 
 
 def is_blank(row: Row) -> bool:
-    """Whether nothing was typed into a row: it is left out, not wrong."""
+    """Whether a submitted row is empty: such a row is ignored."""
     return not any(value.strip() for value in row.values())
 
 
@@ -76,10 +76,10 @@ def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Pr
         at = f"{section}-{index}"
         if _share(row[quantity]) is None:
             errors[f"{at}-{quantity}"] = f"Expected {expected}; got “{row[quantity].strip()[:40]}”."
-        _need(errors, f"{at}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
+        _require_text(errors, f"{at}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
         name = row["name"].strip()
         if name and name in names:
-            errors[section] = f"Each name may stand once; {name} stands twice: rename or remove one."
+            errors[section] = f"Names must be unique; {name} stands twice: rename or remove one."
         names.add(name)
     return errors
 
@@ -93,7 +93,8 @@ def _share(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def _need(errors: Problems, at: str, text: str, limit: int, expected: str) -> None:
+def _require_text(errors: Problems, at: str, text: str, limit: int, expected: str) -> None:
+    """Add an error for the field `at` if its text is blank or longer than `limit`."""
     length = len(text.strip())
     if not length:
         errors[at] = f"Expected {expected}; got nothing."
@@ -105,23 +106,31 @@ def _need(errors: Problems, at: str, text: str, limit: int, expected: str) -> No
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """How `after` differs from `before`, a sentence each. Both have text, dimensions, bands and examples."""
-    lines = ["The instructions are worded differently."] * (before["text"] != after["text"])
+    """A sentence for each difference between two rubrics, which have text, dimensions, bands and examples."""
+    lines = []
+    if before["text"] != after["text"]:
+        lines.append("The instructions are worded differently.")
     lines += _changes("Dimension", before["dimensions"], after["dimensions"], "weight")
     lines += _changes("Band", before["bands"], after["bands"], "low")
     old, new = before["examples"], after["examples"]
     if old and new and old != new:
-        added, gone = sum(one not in old for one in new), sum(one not in new for one in old)
-        some = f"Examples: {added} new, {gone} gone."
-        lines.append(some if added or gone else "Examples stand in another order.")
-    elif old != new:
-        verb, changed = ("shown", new) if new else ("no longer shown", old)
-        lines.append(f"{len(changed)} example{'s are' if len(changed) > 1 else ' is'} {verb} to the judge.")
+        added = sum(example not in old for example in new)
+        removed = sum(example not in new for example in old)
+        if added or removed:
+            lines.append(f"Examples: {added} new, {removed} gone.")
+        else:
+            lines.append("Examples stand in another order.")
+    elif new and not old:
+        lines.append(f"{len(new)} example{'s are' if len(new) > 1 else ' is'} shown to the judge.")
+    elif old and not new:
+        lines.append(f"{len(old)} example{'s are' if len(old) > 1 else ' is'} no longer shown to the judge.")
     return lines
 
 
 def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quantity: str) -> list[str]:
-    old, new = ({row["name"]: row for row in rows} for rows in (before, after))
+    """The same for rows, which are told apart by name; `noun` and `quantity` name them and their number."""
+    old = {row["name"]: row for row in before}
+    new = {row["name"]: row for row in after}
     lines = [f"{noun} {name} is gone." for name in old if name not in new]
     for name, row in new.items():
         previous = old.get(name)

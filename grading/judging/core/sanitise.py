@@ -1,4 +1,4 @@
-"""Evidence text made safe to send: no secrets, nothing invisible, every line quoted, limited in length."""
+"""Makes evidence text safe to send: without secrets and invisible characters, quoted, and limited in length."""
 
 import re
 import unicodedata
@@ -39,7 +39,7 @@ def neutral(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _folded(char: str) -> str:
-    """The plain letter that a character is a style of, where there is one."""
+    """The plain letter of a styled one (NFKC); any other character as it is."""
     plain = unicodedata.normalize("NFKC", char)
     return plain if len(plain) == 1 else char
 
@@ -65,7 +65,7 @@ def clean(text: str, limit: int) -> str:
 
 
 def ends(text: str, limit: int) -> str:
-    """The head and the tail of a text, each of up to `limit` characters, and a mark where it was cut."""
+    """The first and the last `limit` characters of a text, with a mark between; a shorter text as it is."""
     return text if len(text) <= 2 * limit + len(CUT) else f"{text[:limit]}{CUT}{text[-limit:]}"
 
 
@@ -75,18 +75,19 @@ def inline(text: str, limit: int = 200) -> str:
 
 
 def quoted(text: str, limit: int) -> str:
-    """Untrusted text with every line behind a bar, so that no line of it can pass for one of ours.
+    """Untrusted text with a bar before every line, so that no line can be taken for one of the prompt's own.
 
     At most `limit` characters, bars included, however many lines the text has (`limit` ≥ 100).
     """
     lines = clean(text.strip("\n"), limit - len(QUOTE)).split("\n")
-    if len(text := _barred(lines)) <= limit:
-        return text
-    # A few long lines must not take the place of all the others.
+    barred = _barred(lines)
+    if len(barred) <= limit:
+        return barred
+    # A few long lines must not take up the room of all others.
     lines = [clip(line, limit // 4) for line in lines]
     room = limit - len(QUOTE) - len(CUT)
-    head = _fitting(lines, room - room // 3)
-    tail = _fitting(lines[:head:-1], room // 3)
+    head = _count_fitting(lines, room - room // 3)
+    tail = _count_fitting(lines[:head:-1], room // 3)
     cut = [CUT.strip()] if head + tail < len(lines) else []
     return _barred([*lines[:head], *cut, *lines[len(lines) - tail :]])
 
@@ -95,7 +96,7 @@ def _barred(lines: Iterable[str]) -> str:
     return "\n".join(QUOTE + line for line in lines)
 
 
-def _fitting(lines: Iterable[str], room: int) -> int:
+def _count_fitting(lines: Iterable[str], room: int) -> int:
     """How many of the first lines fit in `room` characters, each with its bar and its newline."""
     ends = accumulate(len(QUOTE) + len(line) + 1 for line in lines)
     return sum(1 for _ in takewhile(lambda end: end <= room, ends))

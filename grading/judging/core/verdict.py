@@ -1,4 +1,4 @@
-"""The result of a call to the judge, as a sum type, and how a reply is read into it.
+"""The result of a call to the judge, as a sum type, and how a reply is parsed.
 
 A missing verdict is a `Deferred`, `Refused` or `Invalid` with a reason, never an optional float.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anthropic.types import Message
 
 MAX_REPLY = 2000
-# A rationale with fewer letters and digits may be in the evidence by chance.
+# The least letters and digits of a rationale that is compared: a shorter one may be in the evidence by chance.
 ECHO = 20
 
 
@@ -78,7 +78,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalid:
-    """A reply that is no verdict; `reply` is the start of it."""
+    """A reply that is not a verdict; `reply` is its beginning."""
 
     detail: str
     reply: str
@@ -90,14 +90,14 @@ _BY_NAME: Mapping[str, TypeAdapter[Result]] = {
 }
 
 
-def packed(result: Result) -> dict[str, Any]:
-    """A result as JSON, for `unpacked`."""
+def result_as_dict(result: Result) -> dict[str, Any]:
+    """A result as JSON, for `result_from_dict`."""
     name = type(result).__name__
     return {"case": name, **_BY_NAME[name].dump_python(result, mode="json")}
 
 
-def unpacked(stored: Mapping[str, Any]) -> Result:
-    """The result that `packed` wrote. Raises KeyError or ValueError for anything else."""
+def result_from_dict(stored: Mapping[str, Any]) -> Result:
+    """The result that `result_as_dict` wrote. Raises KeyError or ValueError for anything else."""
     return _BY_NAME[stored["case"]].validate_python({name: value for name, value in stored.items() if name != "case"})
 
 
@@ -140,10 +140,10 @@ def _object(**properties: object) -> dict[str, object]:
 def read_reply(
     message: "Message", *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
 ) -> Result:
-    """The verdict in a reply, or why it is none. Only text is read, no thinking blocks.
+    """The verdict in a reply, or why there is none. Only text blocks are read, not thinking blocks.
 
-    A verdict must score exactly `dimensions` and cite only events of `citable`, at least one if there are any. A
-    rationale that is copied from `evidence` (what the judge read) was planted there.
+    A verdict must score exactly `dimensions` and cite only events of `citable`, at least one if there are any. Its
+    rationale must not be copied from `evidence`, what the judge read: such a text was planted there.
     """
     text = "".join(block.text for block in message.content if block.type == "text")
     if message.stop_reason == "refusal":
@@ -159,11 +159,10 @@ def read_reply(
         return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=truncate(text))
     problem = ""
     unknown = sorted(set(verdict.citations) - set(citable))
-    # The letters of a copy are the same, however it was quoted and wrapped.
+    # Only letters and digits are compared, because a copy may be quoted and wrapped differently.
     rationale = _letters(verdict.rationale)
     if set(verdict.dimensions) != set(dimensions):
-        wanted, got = ", ".join(sorted(dimensions)), ", ".join(sorted(verdict.dimensions))
-        problem = f"Expected scores for {wanted}; got {got}"
+        problem = f"Expected scores for {', '.join(sorted(dimensions))}; got {', '.join(sorted(verdict.dimensions))}"
     elif unknown:
         problem = f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
     elif citable and not verdict.citations:
@@ -182,7 +181,7 @@ def read_reply(
 
 
 def truncate(text: str) -> str:
-    """The start of a provider's text, fit for a database: no NUL, no lone surrogate."""
+    """The first MAX_REPLY characters of a provider's text, without what a database rejects (NUL, lone surrogates)."""
     return visible(text[:MAX_REPLY])
 
 
@@ -190,6 +189,6 @@ _NO_LETTERS = dict.fromkeys(code for code in range(128) if not chr(code).isalnum
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text; a translation is many times faster than a pattern, for ASCII alone."""
+    """The letters and digits of a text. ASCII lines are translated, which is many times faster than the pattern."""
     lines = text.split("\n")
-    return "".join(each.translate(_NO_LETTERS) if each.isascii() else re.sub(r"[\W_]+", "", each) for each in lines)
+    return "".join(line.translate(_NO_LETTERS) if line.isascii() else re.sub(r"[\W_]+", "", line) for line in lines)

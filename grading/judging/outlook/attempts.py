@@ -1,4 +1,4 @@
-"""The judge's attempts by their outcome: one table of kinds, for counting and for filtering."""
+"""The judge's attempts by outcome. One table of kinds is used for counting and for filtering."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -82,16 +82,21 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
     counted = attempts.order_by().aggregate(**counts)
     return [
         AttemptTally(
-            kind=kind, attempts=counted[f"attempts_{i}"], jobs=counted[f"jobs_{i}"], jobs_done=counted[f"done_{i}"]
+            kind=kind,
+            attempts=counted[f"attempts_{index}"],
+            jobs=counted[f"jobs_{index}"],
+            jobs_done=counted[f"done_{index}"],
         )
-        for i, kind in enumerate(KINDS)
+        for index, kind in enumerate(KINDS)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """Waiting jobs of new sessions and of the backlog, and when the next is due. `reserved`: of sessions that
-    were drawn to represent their arm's abstentions; `over_quota`: those whose token's quota for the day is spent.
+    """The waiting jobs of `new` sessions and of the `backlog`, and when the next is `due`.
+
+    `reserved` jobs are of sessions drawn to represent their arm's abstentions; those `over_quota` wait because their
+    token's quota for the day is spent.
     """
 
     new: int
@@ -106,7 +111,7 @@ class WaitingJobs:
 
 
 def waiting_jobs() -> WaitingJobs:
-    """One query."""
+    """The counts of waiting jobs, in one query."""
     midnight = tomorrow(timezone.now())
     counts = (
         JudgeJob.objects.queued()

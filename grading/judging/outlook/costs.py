@@ -1,4 +1,4 @@
-"""What the judge costs, from the attempts. A cost that no reply has is unknown, never 0."""
+"""The judge's costs, from the attempts. A cost that no reply states is unknown, never 0."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ UNKNOWN_COST = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What some attempts cost. `usd` is the sum of the known costs; None if none is known.
+    """The cost of some attempts. `usd` is the sum of the known costs, None if none is known.
 
-    `known` and `unknown_cost` count the attempts with a cost that is known or not; `expected_usd` is the estimate
-    for the latter.
+    `known` and `unknown_cost` count the charged attempts whose cost is known or not; `expected_usd` is the estimate for
+    the latter. `read` and `written` are input and output tokens.
     """
 
     attempts: int = 0
@@ -55,6 +55,7 @@ class Spend:
 
     @property
     def is_least(self) -> bool:
+        """Whether `usd` is only a lower bound, because too few costs are known."""
         return self.coverage is not None and self.coverage < ENOUGH_KNOWN
 
     @property
@@ -101,17 +102,18 @@ TEST_FIGURES = {
 
 
 def spend(attempts: QuerySet[JudgeAttempt]) -> Spend:
+    """The spend of all attempts together, in one query."""
     return _spend(attempts.aggregate(**FIGURES))
 
 
 def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
-    """One query: the spend for each combination of `keys` (expressions by name), in the order of the keys."""
+    """The spend for each combination of `keys` (expressions by name), sorted by the keys. One query."""
     rows: Any = attempts.order_by().values(**keys).annotate(**FIGURES).order_by(*keys)
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
 
 def sum_by(spends: Spends, *places: int) -> list[tuple[tuple[Any, ...], Spend]]:
-    """The spend for each combination of the keys at these places, in their order."""
+    """Sum spends over all keys except those at these places. Sorted by the remaining keys."""
     sums: dict[tuple[Any, ...], Spend] = {}
     for key, spend in spends:
         group = tuple(key[place] for place in places)
@@ -120,7 +122,7 @@ def sum_by(spends: Spends, *places: int) -> list[tuple[tuple[Any, ...], Spend]]:
 
 
 def tests_since(moment: dt.datetime) -> QuerySet[JudgeKeyTest]:
-    """The calls since then that judged no session: tests of keys, and canaries. They cost money too."""
+    """The calls since then that judged no session (tests of keys, and canaries), which cost money too."""
     return JudgeKeyTest.objects.filter(started_at__gte=moment)
 
 
@@ -129,14 +131,15 @@ def spend_on_tests(tests: QuerySet[JudgeKeyTest]) -> Spend:
 
 
 def spend_on_tests_by(tests: QuerySet[JudgeKeyTest], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
-    """As `spend_by`, for tests."""
+    """The spend on tests for each combination of `keys` (expressions by name), sorted by the keys. One query."""
     rows: Any = tests.order_by().values(**keys).annotate(**TEST_FIGURES).order_by(*keys)
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
 
 def _spend(row: Mapping[str, Any]) -> Spend:
-    zeros = {name: row[name] or 0 for name in FIGURES if name != "usd"}
-    return Spend(**zeros, usd=row["usd"])
+    """The spend in an aggregated row, in which sums over no rows are NULL."""
+    figures = {name: row[name] or 0 for name in FIGURES if name != "usd"}
+    return Spend(**figures, usd=row["usd"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +177,8 @@ def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
 
 
 def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[str, float]]:
-    """A verdict's mean cost, None if no cost is known, and its mean tokens by dimension of the rate limits, empty if
-    unknown. One query.
+    """The mean cost of a verdict in dollars, None if no cost is known; and its mean use of each dimension of the rate
+    limits, empty if unknown. One query.
     """
     counted = Q(input_tokens__isnull=False, output_tokens__isnull=False)
     sums = attempts.filter(outcome=AttemptOutcome.GRADED).aggregate(

@@ -1,4 +1,4 @@
-"""What the judge cost on each day, by everything that the costs page filters by."""
+"""The judge's costs by day and by all filters of the costs page."""
 
 import datetime as dt
 from dataclasses import asdict, dataclass
@@ -27,8 +27,9 @@ KIND = Case(*(When(kind.rows, then=Value(kind.name)) for kind in KINDS), default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySpend:
-    """What the calls of one day cost, for one combination of the page's filters. `agent` is its primary key; `kind`
-    names an `AttemptKind`.
+    """The cost of the calls of one day, for one combination of the page's filters.
+
+    `agent` is a primary key, `kind` the name of an `AttemptKind`.
     """
 
     day: dt.date
@@ -41,13 +42,14 @@ class DaySpend:
 
 
 def spends(first: dt.date) -> list[DaySpend]:
-    """What each day cost, from `first` up to today and, where clocks run ahead, beyond. One query."""
+    """The costs of the days from `first` on, future ones of wrong clocks included. One query."""
     return _spends(JudgeAttempt.objects.filter(started_at__gte=midnight(first)))
 
 
 def store_spends(now: dt.datetime) -> None:
-    """Store the sums of the days before today for the costs page, if attempts began or ended since they were stored."""
-    today, first = timezone.localdate(now), timezone.localdate(now) - dt.timedelta(days=MOST_DAYS)
+    """Store the costs of the days before today for the costs page, if attempts began or ended since the last time."""
+    today = timezone.localdate(now)
+    first = today - dt.timedelta(days=MOST_DAYS)
     attempts = JudgeAttempt.objects.filter(started_at__gte=midnight(first)).order_by()
     running = Count("pk", filter=Q(outcome=AttemptOutcome.RUNNING))
     changes = attempts.aggregate(last=Max("pk"), ended=Max("finished_at"), running=running)
@@ -67,10 +69,8 @@ def _spends_as_json(first: dt.date, end: dt.date) -> dict[str, Any]:
 
 
 def latest_spends(first: dt.date) -> tuple[list[DaySpend], dt.datetime | None]:
-    """Like `spends`, but uses the stored daily sums and computes only the days after them. Also returns when they were
-    stored, None if they never were.
-
-    `first` is at most MOST_DAYS ago.
+    """The costs of `spends(first)`, of which only the days after the stored ones are computed; and when those were
+    stored, None if they never were. `first` is at most MOST_DAYS ago.
     """
     stored = StoredReading.objects.filter(name=SPENDS).first()
     if stored is None:

@@ -1,6 +1,7 @@
 """What judging should cost and how long it should take, from what the last verdicts took."""
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from django.conf import settings
 
@@ -13,17 +14,17 @@ from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgeAttempt, JudgePolicy, Rubric
 from grading.models.judging import AttemptOutcome, JudgeRole
 
-# The means are of this many verdicts at most, and before the first one a reply is taken to be this long.
+# The number of latest verdicts that the means are of, and the assumed tokens of a reply before the first one.
 LATEST, UNKNOWN_OUTPUT = 200, 700
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """`count` verdicts at `input_tokens` and `output_tokens` each, prices in dollars a million tokens.
+    """`count` verdicts of `input_tokens` and `output_tokens` each, at prices in dollars per million tokens.
 
-    `measured` verdicts stand behind the token counts; with none, the input is the most that a prompt may hold.
-    `discount` is the share of the price that is paid: batches cost half.
+    The token counts are means of `measured` verdicts; without any, the input is the longest possible prompt. `discount`
+    is the share of the price that is paid: batches cost half.
     """
 
     count: int
@@ -36,12 +37,12 @@ class CostEstimate:
 
     @property
     def in_usd(self) -> float:
-        """Dollars for what is read, a verdict."""
+        """Dollars per verdict for its input, without the discount."""
         return self.input_tokens * self.price_in / MILLION
 
     @property
     def out_usd(self) -> float:
-        """Dollars for what is written, a verdict."""
+        """Dollars per verdict for its output, without the discount."""
         return self.output_tokens * self.price_out / MILLION
 
     @property
@@ -54,7 +55,10 @@ class CostEstimate:
 
 
 def estimate(count: int, rubric: Rubric) -> CostEstimate:
-    """What `count` verdicts under a rubric should cost: what the last ones took, for this rubric's length."""
+    """The expected cost of `count` verdicts under a rubric, from the tokens of the latest verdicts.
+
+    The input is the rubric's length and the mean length of the evidence.
+    """
     judge = judges.first()
     model = judge.model if judge else settings.JUDGE_MODEL
     price_in, price_out = prices.per_million(model)
@@ -65,12 +69,15 @@ def estimate(count: int, rubric: Rubric) -> CostEstimate:
     rows = list(latest.values_list(*columns)[:LATEST])
     lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={row[0] for row in rows})}
     most = float(settings.JUDGE_INPUT_TOKENS)
-    read = [max(sum(filter(None, tokens)) - lengths[pk], 0) for pk, _, *tokens in rows]
-    written = [tokens for _, tokens, *_ in rows]
+    evidence: list[int] = []
+    output: list[int] = []
+    for rubric_id, output_tokens, *input_tokens in rows:
+        evidence.append(max(sum(filter(None, input_tokens)) - lengths[rubric_id], 0))
+        output.append(output_tokens)
     return CostEstimate(
         count=count,
-        input_tokens=min(_length(rubric) + sum(read) / len(read), most) if read else most,
-        output_tokens=sum(written) / len(written) if written else UNKNOWN_OUTPUT,
+        input_tokens=min(_length(rubric) + fmean(evidence), most) if evidence else most,
+        output_tokens=fmean(output) if output else UNKNOWN_OUTPUT,
         price_in=price_in,
         price_out=price_out,
         measured=len(rows),
@@ -79,7 +86,7 @@ def estimate(count: int, rubric: Rubric) -> CostEstimate:
 
 
 def pace(estimate: CostEstimate) -> Pace | None:
-    """How fast verdicts of this size can come, by the limits that the provider last named; None until it has."""
+    """The pace of verdicts of this size under the provider's latest limits; None if they are not known yet."""
     first = standings().get(JudgeRole.FIRST)
     if first is None:
         return None
@@ -88,5 +95,5 @@ def pace(estimate: CostEstimate) -> Pace | None:
 
 
 def _length(rubric: Rubric) -> int:
-    """Tokens of the prompt before any evidence."""
+    """The tokens of a prompt without evidence."""
     return prompt.build(Case(metadata={}), inputs.rubric_text(rubric), budget=settings.JUDGE_INPUT_TOKENS).tokens

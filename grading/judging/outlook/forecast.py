@@ -1,4 +1,4 @@
-"""The backlog, as it was and as it will be: what the rows and the limits say, put through the pure forecast."""
+"""The history and the forecast of the first judge's queue, from the job rows and the rate limits."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from grading.models.judging import JobState, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 
-# How much of the past is drawn: since the oldest job that waits, within these.
+# The length of the history that is drawn: since the oldest waiting job, within these.
 LEAST_PAST, MOST_PAST = dt.timedelta(hours=6), dt.timedelta(days=3)
 POINTS = 96
 MEASURED = dt.timedelta(days=7)
@@ -27,7 +27,7 @@ DAY_HOURS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOutlook:
-    """What waits and when it will be gone. `arrivals` are jobs an hour; `each_usd` the mean cost of a verdict."""
+    """The jobs that wait and when they will be done. `arrivals` are jobs per hour, `each_usd` a verdict's mean cost."""
 
     waiting: int
     sent: int
@@ -40,32 +40,34 @@ class QueueOutlook:
 
     @property
     def expected_usd(self) -> float | None:
-        """What the jobs that wait are expected to cost; None where no cost is known to go by."""
+        """The expected cost of the waiting jobs; None if no cost is known yet."""
         return None if self.each_usd is None else self.waiting * self.each_usd
 
 
 def outlook(
     standing: JudgeStanding, headroom: Headroom, policy: JudgePolicy, *, left_usd: float | None
 ) -> QueueOutlook:
-    """The first judge's backlog. `left_usd` of today's budget, None where there is none."""
+    """The first judge's queue. `left_usd` is the rest of today's budget, None without a budget."""
     now = timezone.now()
     each_usd, taken = costs.per_verdict(costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST))
     pace = core.pace(headroom.limits, taken, share=limiter.PACE)
     counts = dict(jobs().filter(finished_at=None).order_by().values_list("state").annotate(n=Count("pk")))
-    waiting, sent = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0), counts.get(JobState.SENT, 0)
-    arrivals = arriving(now)
-    # The budget in verdicts; none without a budget, or without a cost to divide it by.
-    allowance, daily_usd = None, policy.daily_budget_usd
+    waiting = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0)
+    sent = counts.get(JobState.SENT, 0)
+    arrivals = arrivals_per_hour(now)
+    # The budget in verdicts; None without a budget or a known cost.
+    allowance = None
+    daily_usd = policy.daily_budget_usd
     if daily_usd is not None and left_usd is not None and each_usd:
         allowance = Allowance(
             remaining=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now)
         )
-    # What waited since the oldest job that does, in two queries of a row a minute.
+    # The history of the queue since the oldest waiting job was added, in two queries with a row per minute.
     live = jobs().exclude(state=JobState.SENT)
     oldest = live.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
     start = max(min(oldest, now - LEAST_PAST), now - MOST_PAST)
-    came = _minutes(live.filter(created_at__gt=start), "created_at")
-    went = _minutes(live.filter(finished_at__gt=start), "finished_at")
+    created = _minutes(live.filter(created_at__gt=start), "created_at")
+    finished = _minutes(live.filter(finished_at__gt=start), "finished_at")
     moments = [start + index * (now - start) / POINTS for index in range(POINTS + 1)]
     conditions = Conditions(
         waiting=waiting,
@@ -77,7 +79,7 @@ def outlook(
     return QueueOutlook(
         waiting=waiting,
         sent=sent,
-        past=core.past(waiting, came, went, moments),
+        past=core.queue_history(waiting, created, finished, moments),
         forecast=core.forecast(now, conditions),
         pace=pace,
         arrivals=arrivals,
@@ -91,14 +93,14 @@ def jobs() -> QuerySet[JudgeJob]:
     return JudgeJob.objects.filter(yours()).exclude(judge=JudgeRole.SECOND)
 
 
-def arriving(now: dt.datetime) -> float:
-    """Jobs an hour that the last day's sessions brought; what was imported or is judged again is no arrival."""
+def arrivals_per_hour(now: dt.datetime) -> float:
+    """The jobs per hour for sessions that ended in the last day, without imported sessions and those judged again."""
     day = now - dt.timedelta(days=1)
     return jobs().filter(created_at__gt=day, run=None, session__ended_at__gt=day).count() / DAY_HOURS
 
 
 def opens_at(standing: JudgeStanding, now: dt.datetime) -> dt.datetime | None:
-    """When calls can be made again: now where they can; None where that needs a person."""
+    """When calls can be made again: `now` if they can be made already, None if a person has to act first."""
     if not standing.quota.is_out:
         return now
     return standing.quota.until if standing.quota.state == QuotaState.EXHAUSTED else None

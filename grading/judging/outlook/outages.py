@@ -24,7 +24,7 @@ SPELL = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A time in one state of a quota; `until` None if it lasts. `row` is the transition that began it."""
+    """A time in one state of a quota; `until` is None if it goes on. `row` is the transition that began it."""
 
     row: QuotaTransition
     since: dt.datetime
@@ -58,7 +58,7 @@ def periods(quota: Quota, start: dt.datetime) -> list[Period]:
 
 
 def known_since(quota: Quota) -> dt.datetime:
-    """The time of the quota's first state or the first call to any judge. Two queries."""
+    """The time since when the quota's state is known: its first state or the first call to any judge. Two queries."""
     states = quota.transitions.order_by("at").values_list("at", flat=True)[:1] if quota.pk else []
     calls = JudgeAttempt.objects.order_by("started_at").values_list("started_at", flat=True)[:1]
     return min([quota.changed_at, *states, *calls])
@@ -66,14 +66,14 @@ def known_since(quota: Quota) -> dt.datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Radius:
-    """Sessions that waited for their verdict during an outage, and those of them that wait still."""
+    """The number of sessions that waited for their verdict during an outage, and of those that still wait."""
 
     waited: int
     waiting: int
 
 
 def radii(outages: Sequence[Period]) -> list[Radius]:
-    """The blast radius of each outage, in one query."""
+    """The sessions affected by each outage, in one query."""
     if not outages:
         return []
     counts: dict[str, Any] = {}
@@ -88,9 +88,9 @@ def radii(outages: Sequence[Period]) -> list[Radius]:
 
 
 def waited_during(since: dt.datetime, until: dt.datetime | None) -> Q:
-    """Condition on jobs: open at some time in the interval."""
-    came = Q() if until is None else Q(created_at__lt=until)
-    return came & (Q(finished_at=None) | Q(finished_at__gt=since))
+    """A condition on jobs: open at some time from `since` to `until`, or to now if that is None."""
+    created = Q() if until is None else Q(created_at__lt=until)
+    return created & (Q(finished_at=None) | Q(finished_at__gt=since))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +112,10 @@ def spells(model: str, start: dt.datetime) -> list[Spell]:
         .annotate(first=Min("started_at"), last=Max("started_at"), n=Count("pk"))
         .order_by("hour")
     )
-    return joined(Spell(since=row["first"], until=row["last"], calls=row["n"]) for row in rows)
+    return join_hours(Spell(since=row["first"], until=row["last"], calls=row["n"]) for row in rows)
 
 
-def joined(hours: Iterable[Spell]) -> list[Spell]:
+def join_hours(hours: Iterable[Spell]) -> list[Spell]:
     """Join hours (in order) that are less than an hour apart into spells, and drop those of fewer than SPELL calls."""
     spells: list[Spell] = []
     for hour in hours:

@@ -1,4 +1,4 @@
-"""The state of each configured judge: its quota, and what remains of its limits this minute."""
+"""The state of each configured judge: its quota, and how much of its rate limits is used."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class JudgeStanding:
 
 
 def standings() -> dict[JudgeRole, JudgeStanding]:
-    """Every configured judge, the first one first, in one query. A judge that was never called is open."""
+    """Every configured judge by role, the first judge first, in one query. A judge that was never called is open."""
     configured = judges.configured()
     quotas = {(quota.key, quota.model): quota for quota in Quota.objects.all()} if configured else {}
     standings_by_role: dict[JudgeRole, JudgeStanding] = {}
@@ -53,10 +53,10 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """What a judge used of its limits in the minute before `as_of`, None if no answer had any yet.
+    """What a judge used of its limits in the minute before `as_of`, which is None if no answer had limits yet.
 
-    `blocked_until`: if the provider asked us to wait; `share` of the rate in (0, 1], below 1 while it rises after an
-    outage.
+    `blocked_until` is set if the provider asked for a wait. `share` of the rate in (0, 1] is below 1 while it rises
+    after an outage.
     """
 
     rooms: tuple[Room, ...]
@@ -71,7 +71,8 @@ class Headroom:
 
 def headroom(standing: JudgeStanding) -> Headroom:
     """The limiter's figures now, or those of the last answer's headers if it has none."""
-    state, quota = limiter.shared().state(standing.judge.name), standing.quota
+    quota = standing.quota
+    state = limiter.shared().state(standing.judge.name)
     rooms = [
         Room(dimension=name, used=dimension.used, limit=dimension.limit)
         for name, dimension in state.dimensions.items()

@@ -17,7 +17,7 @@ Example = dict[str, Any]
 
 
 def labelled(search: str = "") -> QuerySet[Grade]:
-    """The latest grade by a person of each session, the newest first. `search` in id, title and reason."""
+    """The latest grade by a person of each session, newest first; only those with `search` in id, title or reason."""
     grades = Grade.objects.filter(yours(), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None)
     newest = grades.filter(session=OuterRef("session")).order_by("-pk").values("pk")[:1]
     rows = grades.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
@@ -29,7 +29,8 @@ def labelled(search: str = "") -> QuerySet[Grade]:
 
 
 def make(grade: Grade) -> Example:
-    """A person's grade as an example: a summary of the session, the score, why. Raises what reading evidence raises.
+    """A person's grade as an example: a summary of the session, the score, the reason. Raises what reading evidence
+    raises.
 
     `session` and `grade` say where it comes from; the prompt does not contain them.
     """

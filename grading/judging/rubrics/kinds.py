@@ -12,7 +12,7 @@ def categories() -> list[int]:
 
 
 def of_categories() -> dict[int, WorkKind]:
-    """The kind of work of each category that is not production; a merged one has that of its target. One query."""
+    """The kind of work of each category whose kind is not production; of a merged one, its target's. One query."""
     kinds = {}
     for arm in Arm.objects.filter(bandit__name=CATEGORIES).select_related("merged_into"):
         if arm.current.is_consumption:

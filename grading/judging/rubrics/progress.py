@@ -18,10 +18,10 @@ LARGEST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """The states of the `total` sessions of a run. `waiting`, `failed` and `left_out` by reason.
+    """How many of the `total` sessions of a run are in which state; `waiting`, `failed` and `left_out` by reason.
 
-    `to_place` have no job yet; `superseded` have one that a later run took over. Dollars: `spent` on calls of known
-    cost, `unknown_cost` the estimate for the others.
+    `to_place` sessions have no job yet; the job of `superseded` ones was taken over by a later run. In dollars, `spent`
+    is the cost of the calls whose cost is known, `unknown_cost` the estimate for the others.
     """
 
     total: int
@@ -38,7 +38,7 @@ class RunProgress:
 
     @property
     def ended(self) -> int:
-        """How many need nothing more."""
+        """How many sessions need nothing more."""
         return self.done + self.cancelled + self.superseded + sum(self.failed.values()) + sum(self.left_out.values())
 
     @property
@@ -65,7 +65,9 @@ class VerdictChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The changes by a run, the `largest` first. Means are over the `count` sessions with both verdicts, None if 0."""
+    """The changes by a run. The means and `moves` are over the `count` sessions with a verdict before and after, the
+    means None without any; `new` sessions had no verdict before. `largest` are the largest changes.
+    """
 
     count: int
     new: int
@@ -84,16 +86,15 @@ def progress(run: JudgeRun) -> RunProgress:
     states = {state: counts.get(state, Counter()) for state in JobState}
     left_out = {LeftOut(why): n for why, n in run.left_out.items()}
     spend = costs.spend(JudgeAttempt.objects.filter(job__run=run))
-    with_jobs = sum(each.total() for each in states.values())
-    # Sessions of a cancelled run that had no job yet.
-    never = run.total - run.placed if run.cancelled_at else 0
+    with_jobs = sum(reasons.total() for reasons in states.values())
+    unplaced = run.total - run.placed
     return RunProgress(
         total=run.total,
         done=states[JobState.DONE].total(),
         judging=states[JobState.LEASED].total() + states[JobState.SENT].total(),
-        cancelled=states[JobState.CANCELLED].total() + never,
+        cancelled=states[JobState.CANCELLED].total() + (unplaced if run.cancelled_at else 0),
         superseded=run.placed - with_jobs - sum(left_out.values()),
-        to_place=0 if run.cancelled_at else run.total - run.placed,
+        to_place=0 if run.cancelled_at else unplaced,
         waiting=states[JobState.QUEUED] + states[JobState.PARKED],
         failed=states[JobState.ABANDONED],
         left_out=left_out,
@@ -103,13 +104,16 @@ def progress(run: JudgeRun) -> RunProgress:
 
 
 def changes(run: JudgeRun) -> Changes:
-    """The run's verdicts compared with those before it."""
+    """How the run's verdicts differ from the latest ones before it."""
     judged = JudgeJob.objects.filter(run=run, state=JobState.DONE).order_by().values("session")
     before: dict[int, float] = {}
     after: dict[int, float] = {}
     rows = verdicts().filter(session__in=judged).order_by("pk").values_list("session", "value", "created_at")
     for session, value, at in rows:
-        (before if at < run.created_at else after)[session] = value or 0.0
+        if at < run.created_at:
+            before[session] = value or 0.0
+        else:
+            after[session] = value or 0.0
     both = [VerdictChange(session=pk, before=before[pk], after=after[pk]) for pk in after if pk in before]
     return Changes(
         count=len(both),

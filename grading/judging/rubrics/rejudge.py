@@ -44,7 +44,10 @@ def start(
 
 
 def enqueue(*, limit: int = BATCH_SIZE) -> int:
-    """Make the next jobs of unfinished runs, for up to about `limit` sessions; how many. Safe to call concurrently."""
+    """Make the next jobs of unfinished runs. Returns for about how many sessions, at most about `limit`.
+
+    Safe to call concurrently.
+    """
     count = 0
     while count < limit:
         run = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total")).order_by("pk").only("pk").first()
@@ -55,7 +58,7 @@ def enqueue(*, limit: int = BATCH_SIZE) -> int:
 
 
 def cancel(run: JudgeRun, *, by: User) -> int:
-    """Cancel the queued jobs of a run; how many.
+    """Cancel the queued jobs of a run. Returns how many.
 
     Jobs that would exist without the run stay queued: older ones, and those of sessions without a verdict or with
     evidence that it has not read. Sessions that arrived while there was no judge (`judging.earlier`) would have no job,
@@ -95,7 +98,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
 
 
 def _enqueue_some(run_id: int) -> int:
-    """Make the jobs of the next sessions of a run, in one transaction; how many sessions."""
+    """Make the jobs of the next CHUNK_SIZE sessions of a run, in one transaction. Returns 0 if the run has ended."""
     with transaction.atomic():
         run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
         if run.cancelled_at is not None or run.placed == run.total:
@@ -107,7 +110,7 @@ def _enqueue_some(run_id: int) -> int:
             try:
                 with transaction.atomic():
                     why = _place(session_id, run, rubrics)
-            except Exception:  # one session that breaks must not keep the others of the run waiting for ever
+            except Exception:  # one broken session must not stop the others of the run
                 logger.exception("session %s cannot be judged again", session_id)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
@@ -118,7 +121,7 @@ def _enqueue_some(run_id: int) -> int:
 
 
 def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
-    """Make a job for one session; why not, if there is none."""
+    """Make a job for one session, or take over its open job. If neither is possible, returns why."""
     session = Session.objects.select_for_update(of=("self",)).with_people().filter(pk=session_id).first()
     if session is None:
         return LeftOut.GONE
@@ -130,8 +133,8 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
     open_job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
     if open_job is not None:
         JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=clock.now())
-        mine = JudgeJob.objects.filter(pk=open_job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
-        return None if mine else LeftOut.JUDGING
+        taken_over = JudgeJob.objects.filter(pk=open_job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
+        return None if taken_over else LeftOut.JUDGING
     hashes = judgeable(session)
     if not hashes:
         return LeftOut.NO_EVIDENCE
@@ -141,7 +144,7 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
         return LeftOut.UNCHANGED
     job = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
     if earlier_answers:  # the job is done at once
-        # The same question again: copied as the current verdict, without a call.
+        # The question was answered before: the answer is copied as the current verdict, without a call.
         answer = earlier_answers[0]
         identity = {name: getattr(answer, name) for name in IDENTITY}
         replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1

@@ -32,36 +32,38 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
 
 
 def has_stale() -> Q:
-    """A condition for sessions with a stale verdict that an index answers, as it names only categories that have some.
+    """A condition on sessions: their verdict is stale. It names only categories that have such sessions, so that an
+    index can be used.
 
-    Three queries, and up to three for each question to which verdicts were given.
+    Three queries, and up to three more for each question with a verdict.
     """
-    active, special, stale = _active_questions(), kinds.of_categories(), Q(pk__in=[])
-    kinds_by_category = {pk: special.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
+    active = _active_questions()
+    other_kinds = kinds.of_categories()
+    kinds_by_category = {pk: other_kinds.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
+    stale = Q(pk__in=[])
     for question in _answered_questions():
-        others = {kind for kind in WorkKind if active[kind] != question}
+        stale_kinds = {kind for kind in WorkKind if active[kind] != question}
         judged = Session.objects.filter(verdict__isnull=False, verdict_question=question).order_by()
-        candidates = Arm.objects.filter(pk__in=[pk for pk, kind in kinds_by_category.items() if kind in others])
+        candidates = Arm.objects.filter(pk__in=[pk for pk, kind in kinds_by_category.items() if kind in stale_kinds])
+        stale_categories = candidates.filter(Exists(judged.filter(category=OuterRef("pk"))))
+        stale_keys = list(stale_categories.values_list("pk", flat=True))
         in_categories = Q(pk__in=[])
-        stale_categories = candidates.filter(Exists(judged.filter(category=OuterRef("pk")))).values_list(
-            "pk", flat=True
-        )
-        if stale_keys := list(stale_categories):
+        if stale_keys:
             in_categories |= Q(category__in=stale_keys)
-        if WorkKind.PRODUCTION in others and judged.filter(category=None).exists():
+        if WorkKind.PRODUCTION in stale_kinds and judged.filter(category=None).exists():
             in_categories |= Q(category=None)
         stale |= Q(verdict_question=question) & in_categories
     return Q(verdict__isnull=False) & stale
 
 
 def _active_questions() -> dict[WorkKind, int]:
-    """The question that is asked now, by kind of work."""
+    """The question (rubric and digest) that the judge is asked now, by kind of work."""
     in_force = Rubric.objects.in_force()
     return {kind: question_of(in_force[kind].sha256 if kind in in_force else "", VERSION) for kind in WorkKind}
 
 
 def _answered_questions() -> Iterator[int]:
-    """The questions to which current verdicts were given, each by one look-up in an index."""
+    """The questions of all current verdicts. Each takes one look-up in an index."""
     judged = Session.objects.filter(verdict__isnull=False).order_by("verdict_question")
     questions = judged.values_list("verdict_question", flat=True)
     question = questions.first()
@@ -86,7 +88,7 @@ def staleness(verdict: Grade | None, active: Rubric | None) -> str:
 def answers(session: Session, rubric: Rubric, hashes: dict[str, str]) -> QuerySet[Grade]:
     """Verdicts (trials too) on this evidence (see `judgeable`) by this rubric and the first judge, latest first.
 
-    A question with an answer is not asked again.
+    The judge is not asked again while there is one.
     """
     judge = judges.first()
     return session.grades.answering(

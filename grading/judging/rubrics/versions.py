@@ -24,7 +24,9 @@ FIGURES = "figures of rubrics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """A rubric's verdicts and their mean, and how far they are from people's grades of the same `pairs` sessions."""
+    """The number and mean of a rubric's verdicts, and their mean absolute `error` and `bias` against people's grades of
+    the same sessions, of which there are `pairs`.
+    """
 
     verdicts: int = 0
     mean: float | None = None
@@ -44,9 +46,9 @@ def sha256(rubric: Rubric) -> str:
 
 
 def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
-    """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title.
+    """The row of a draft, and whether it is new: the same content is the same rubric, even with another title.
 
-    It is for the kind of work that the one it began from is for.
+    A new rubric has the kind of work of its parent, if it has one.
     """
     kind = draft.kind if draft.parent is None else draft.parent.kind
     about = {"kind": kind, "title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
@@ -54,14 +56,14 @@ def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
 
 
 def activate(rubric: Rubric, *, by: User) -> int:
-    """Activate a rubric for its kind of work, for queued jobs too; how many jobs. Existing verdicts become stale."""
+    """Activate a rubric for its kind of work and its queued jobs. Returns how many jobs. Verdicts become stale."""
     with transaction.atomic():
         of_its_kind = Rubric.objects.select_for_update().filter(is_active=True, kind=rubric.kind)
         in_force = list(of_its_kind)
         if in_force == [rubric]:
             return 0
         if not RubricActivation.objects.filter(rubric__kind=rubric.kind).exists():
-            # The rubric that a site starts with was never activated; record that, so that one can go back to it.
+            # The rubric that a site starts with was never activated. Record it, so that it can be activated again.
             for first in in_force:
                 RubricActivation.objects.create(rubric=first, at=first.created_at)
         of_its_kind.update(is_active=False)
@@ -75,8 +77,8 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 def figures() -> dict[str, Figures]:
     """The figures of each rubric, by its hash. Four queries."""
-    # By rubric, how far its latest verdict on each session is above the latest grade by a person, without sessions that
-    # are examples in the rubric itself. Every grade of a person has an author, and an index finds those that have one.
+    # For each rubric, its latest verdict on each session minus the latest grade by a person, without sessions that are
+    # examples in the rubric itself. The condition on the author, which every such grade has, lets an index be used.
     by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)
     human = {session: value or 0.0 for session, value in by_people.order_by("pk").values_list("session", "value")}
     latest: dict[tuple[str, int], float] = {}

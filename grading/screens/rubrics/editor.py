@@ -85,8 +85,8 @@ class Draft:
             title=self.title,
             text=self.text,
             note=self.note,
-            dimensions=[core.typed(row, "weight") for row in self.dimensions],
-            bands=[core.typed(row, "low") for row in self.bands],
+            dimensions=[core.cleaned_row(row, "weight") for row in self.dimensions],
+            bands=[core.cleaned_row(row, "low") for row in self.bands],
             examples=[made[pk] for pk in chosen if pk in made],
             parent=parent,
         )

@@ -8,7 +8,13 @@ import anthropic
 import httpx2
 import pytest
 
-from grading.judging.core.api_errors import NotItsProtocol, classify, classify_batched, first_of_next_month, identity
+from grading.judging.core.api_errors import (
+    NotItsProtocol,
+    classify,
+    classify_batched,
+    error_columns,
+    first_of_next_month,
+)
 from grading.judging.core.verdict import DeferralScope
 from grading.vocabulary import Reason
 
@@ -295,5 +301,5 @@ def test_the_first_of_the_next_month_is_that_of_utc_wherever_the_machine_is(monk
     ids=lambda value: str(value)[:40],
 )
 def test_an_attempt_keeps_what_identifies_an_error(came, expected):
-    found = identity(came)
+    found = error_columns(came)
     assert (found["http_status"], found["error_type"], found["request_id"]) == expected

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.judging.core.forecast import HORIZON, Allowance, Conditions, ForecastEnding, forecast, pace, past
+from grading.judging.core.forecast import HORIZON, Allowance, Conditions, ForecastEnding, forecast, pace, queue_history
 from tests.examples import examples
 
 pytestmark = pytest.mark.pure
@@ -137,5 +137,5 @@ def test_any_forecast_ends_and_never_goes_back_or_below_zero(waiting, arrivals, 
 
 def test_what_waited_is_told_from_when_jobs_came_and_went():
     came, went = [at(12), at(13), at(13, 30), at(18)], [at(14)]
-    found = past(3, came, went, [at(11), at(12), at(13, 30), at(14), at(19)])
+    found = queue_history(3, came, went, [at(11), at(12), at(13, 30), at(14), at(19)])
     assert [n for _, n in found] == [0, 1, 3, 2, 3]
