@@ -52,9 +52,9 @@ SABOTAGES = (
     Sabotage(
         name="early ack",
         file="grading/judging/worker.py",
-        before="    answer = client.send(turn.judge, prompt, turn.job.rubric)",
-        after="    JudgeJob.objects.filter(pk=turn.job.pk).update(state=JobState.DONE, finished_at=timezone.now())\n"
-        "    answer = client.send(turn.judge, prompt, turn.job.rubric)",
+        before="            answer = client.send(turn.judge, prompt, turn.job.rubric)",
+        after="            JudgeJob.objects.filter(pk=turn.job.pk).update(state=JobState.DONE, finished_at=timezone.now())\n"
+        "            answer = client.send(turn.judge, prompt, turn.job.rubric)",
         phases=("workers killed",),
     ),
     Sabotage(

@@ -16,7 +16,7 @@ class Phase:
     `is_out`: the judge is out for everybody, so an order is promised, and an alarm if `alarms`. `probes` are expected
     meanwhile. A quick drill leaves out what is `not_in_quick`: those faults take time, or are in the last phase too.
     `rule` is the alarm that notifies people of the fault, and `sign` what every page shows meanwhile on SQLite, if not
-    the rule's name. Both are empty if there is nothing to notice.
+    what `run.SIGNS` names. Both are empty if there is nothing to notice.
     """
 
     name: str

@@ -19,6 +19,8 @@ from grading.models import JudgeJob
 from grading.models.judging import JobState
 
 PROGRESS_SECONDS = 5
+# What the top of every page says while an alarm of the rule is open: the judge's line, or the alarm's title.
+SIGNS = {"A2": "judge-banner", "A44": "Verdicts are stuck"}
 
 
 class Drill:
@@ -62,7 +64,7 @@ class Drill:
             rule=phase.rule,
         )
         # A database server writes by itself: no limit on the web server's files keeps it from saving.
-        sign = (phase.sign if connection.vendor == "sqlite" else "") or phase.rule
+        sign = (phase.sign if connection.vendor == "sqlite" else "") or SIGNS.get(phase.rule, "")
         scene.need(not sign or noticing.disappears(scene, sign), "an earlier fault is still on every page")
         started_at = timezone.now()
         scripts = [script(scene) for script in phase.scripts]

@@ -75,7 +75,7 @@ def test_a_rule_is_counted_as_it_is_typed_applied_seen_and_undone(page, sessions
     page.goto("/categories/")
     while page.locator("button:has-text('Undo')").count():
         page.locator("button:has-text('Undo')").first.click()
-        page.wait_for_selector("text=Undone: what held before")
+        page.wait_for_selector("text=Undone: exactly what was there before")
     assert not Session.objects.exclude(category=None).exists()
     page.click("button:text-is('Delete')")
     page.wait_for_selector("text=No rules yet")

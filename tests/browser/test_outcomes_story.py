@@ -16,7 +16,8 @@ from tests.site import Site, plain_names
 
 pytestmark = pytest.mark.browser
 REMOTE = "https://forge.example/ada/engine.git"
-CONTRADICTION = "The verdict is 0.90, but 0 of 1 commit on main, 1 reverted."
+# Without the verdict, which is hidden until a person has graded.
+CONTRADICTION = "what became of the work contradicts the verdict"
 
 
 @pytest.fixture

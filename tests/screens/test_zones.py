@@ -78,7 +78,7 @@ def test_the_feed_says_until_when_in_the_sites_zone(olga, settings):
     ):
         settings.TIME_ZONE = zone
         body = json.loads(olga.get("/feed/").content)
-        assert words in body["judge"]["words"]
+        assert words in body["judge"]["text"]
         assert body["at"].endswith(at)
 
 

@@ -193,7 +193,7 @@ def start_again(client) -> None:
 
 def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, operator):
     untouched = buckets()
-    assert "“Exhaust the quota” comes first" in flat(press(operator, "submit"))
+    assert "“Exhaust the quota” must be done first" in flat(press(operator, "submit"))
     assert states(operator) == ["now", *["later"] * 6]
     for step in NAMES[:4]:
         live_step(operator, step)
