@@ -20,7 +20,11 @@ from grading.models.judging import JobState
 
 PROGRESS_SECONDS = 5
 # What the top of every page says while an alarm of the rule is open: the judge's line, or the alarm's title.
-SIGNS = {"A2": "judge-banner", "A44": "Verdicts are stuck"}
+SIGNS = {
+    "A2": "judge-banner",
+    "A44": "Verdicts are stuck",
+    "A46": "A part of the site has stopped responding",
+}
 
 
 class Drill:

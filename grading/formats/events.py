@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 MAX_UNKNOWN = 0.02
 """A larger share of unknown records or calls means that a harness has changed how it writes its logs."""
@@ -66,7 +66,7 @@ class ToolCall(Event, frozen=True, kw_only=True):
     call_id: str
     name: str
     kind: str
-    arguments: Mapping[str, Any] = {}
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     path: str = ""
     clarity: Clarity = Clarity.UNDERSTOOD
