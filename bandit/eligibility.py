@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -147,13 +147,6 @@ def circumstances(
     fleet_consumption = 0
     if version.consumption_per_day is not None:
         fleet_consumption = consumption_of_all(bandit, today, exempt_agents)
-    # One session that ran the chosen arm shows that the agent can run it.
-    substitutes: dict[int, int] = {}
-    for arm, executed_arms in executed_by_chosen.items():
-        last = executed_arms[-MIN_SUBSTITUTED:]
-        if len(last) == MIN_SUBSTITUTED and arm not in last:
-            substitutes[arm] = last[-1]
-    names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
     return Circumstances(
         version=version,
         supply=supply,
@@ -161,8 +154,24 @@ def circumstances(
         rewarded=rewarded,
         own=DayUse(consumption=own_consumption, decided=own_decided),
         fleet=DayUse(consumption=fleet_consumption, decided=fleet_decided),
-        substitutes={arm: names[substitute] for arm, substitute in substitutes.items()},
+        substitutes=_substitutes(executed_by_chosen),
     )
+
+
+def _substitutes(executed_by_chosen: Mapping[int, Sequence[int]]) -> dict[int, str]:
+    """`Circumstances.substitutes`, from the ids of the arms that ran for each chosen arm, the latest last.
+
+    One session that ran the chosen arm shows that the agent can run it.
+    """
+    substitutes: dict[int, int] = {}
+    for arm, executed_arms in executed_by_chosen.items():
+        last = executed_arms[-MIN_SUBSTITUTED:]
+        if len(last) == MIN_SUBSTITUTED and arm not in last:
+            substitutes[arm] = last[-1]
+    if not substitutes:
+        return {}
+    names = dict(Arm.objects.filter(pk__in=substitutes.values()).values_list("pk", "name"))
+    return {arm: names[substitute] for arm, substitute in substitutes.items()}
 
 
 def is_unfinished(arm: Arm) -> bool:

@@ -87,18 +87,7 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
                 "part that first"
             )
         copies_there = list(_live(into).filter(settlement=settlement))
-        observations_there = {entry.observation for entry in copies_there}
-        is_choice = current.bandit.kind == BanditKind.CHOICE
-        to_restore: list[LedgerEntry] = []
-        to_settle: list[str] = []
-        for entry, reverse_pk in _entries_merged_away(current, settlement):
-            # A bandit that chooses one arm has one reward per observation: without a copy, it is on another arm.
-            if entry.observation not in observations_there and (
-                is_choice or _changed_since(entry, reverse_pk, settlement)
-            ):
-                to_settle.append(entry.observation)
-            else:
-                to_restore.append(entry)
+        to_restore, to_settle = _split_restorable(current, settlement, copies_there)
         restored = [ledger.copy_to(current, entry, entry.settlement) for entry in to_restore]
         ledger.rewrite(current.bandit, reversing=copies_there, applying=restored, settlement=settlement)
         # Arms that had been merged into this one before move back with it.
@@ -192,6 +181,26 @@ def _entries_merged_away(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, i
         if reverse_pk is not None and entry.revision == last_revisions[entry.observation]:
             entries.append((entry, reverse_pk))
     return entries
+
+
+def _split_restorable(
+    arm: Arm, settlement: str, copies_there: Iterable[LedgerEntry]
+) -> tuple[list[LedgerEntry], list[str]]:
+    """The entries that an undo of this merge restores, and the observations whose reward changed since the merge.
+
+    `copies_there` are the merge's copies that are still live on the other arm.
+    """
+    observations_there = {entry.observation for entry in copies_there}
+    is_choice = arm.bandit.kind == BanditKind.CHOICE
+    to_restore: list[LedgerEntry] = []
+    changed: list[str] = []
+    for entry, reverse_pk in _entries_merged_away(arm, settlement):
+        # A bandit that chooses one arm has one reward per observation: without a copy, it is on another arm.
+        if entry.observation not in observations_there and (is_choice or _changed_since(entry, reverse_pk, settlement)):
+            changed.append(entry.observation)
+        else:
+            to_restore.append(entry)
+    return to_restore, changed
 
 
 def _changed_since(entry: LedgerEntry, reverse_pk: int, merge_settlement: str) -> bool:

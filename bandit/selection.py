@@ -4,7 +4,7 @@ Writes no reward.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from bandit.core.thompson import Feedback, draw
 from bandit.eligibility import (
     DRAWN,
     MIN_UNFINISHED,
+    Circumstances,
     circumstances,
     consumption_feedback,
     context_of,
@@ -104,20 +105,8 @@ def select(
         context_arm = context_of(row, context)
         supply_by_arm = _supply_by_arm(bandit, supply)
         version = version_of(row)
-        limit = version.open_decisions
-        if override is None and agent and limit is not None:
-            # Without a limit, an agent could ask until it gets the decision that it wants.
-            waiting = row.selections.filter(agent=agent, completed_at=None, created__gt=now - OPEN_FOR).filter(DRAWN)
-            still_open = list(waiting.select_related("arm").order_by("created", "pk"))
-            if len(still_open) >= limit:
-                listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in still_open[:MAX_LISTED])
-                more = f" and {len(still_open) - MAX_LISTED} more" if len(still_open) > MAX_LISTED else ""
-                raise TooManyOpen(
-                    f"{len(still_open)} decisions of {row.name!r} wait for their sessions, and {limit} may: "
-                    f"{listed}{more}. Send the session of one of them, or work on one: asked again with its id, it is "
-                    "answered as before. One that came to nothing gives its place back "
-                    f"{OPEN_FOR // timedelta(hours=1)} hours after it was asked for. An override needs none."
-                )
+        if override is None:
+            _require_room(row, version, agent, now)
         u = chance(PURPOSE, row.name, agent, decision_id)
         choice = _choose(
             version,
@@ -163,6 +152,27 @@ def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None
     """The agent's decision with that id, if any; decisions of earlier versions, which have no agent, match for all."""
     decisions = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
     return decisions.select_related("arm").order_by("-agent").first()
+
+
+def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
+    """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
+
+    Without a limit, an agent could ask until it gets the decision that it wants. An empty `agent` has no limit.
+    """
+    limit = version.open_decisions
+    if limit is None or not agent:
+        return
+    waiting = bandit.selections.filter(agent=agent, completed_at=None, created__gt=now - OPEN_FOR).filter(DRAWN)
+    still_open = list(waiting.select_related("arm").order_by("created", "pk"))
+    if len(still_open) >= limit:
+        listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in still_open[:MAX_LISTED])
+        more = f" and {len(still_open) - MAX_LISTED} more" if len(still_open) > MAX_LISTED else ""
+        raise TooManyOpen(
+            f"{len(still_open)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. "
+            "Send the session of one of them, or work on one: asked again with its id, it is answered as before. One "
+            f"that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. "
+            "An override needs none."
+        )
 
 
 def _require_choice(bandit: Bandit) -> None:
@@ -262,16 +272,6 @@ def _choose(
         arm = arms[drawn]
     else:
         raise NothingEligible(bandit.name, left_out)
-    remarks = []
-    if situation.is_on_probation(arm):
-        had, need = situation.rewarded.get(arm.name, 0), version.probation_sessions
-        remarks.append(f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it.")
-    changes = reading.posterior.changes
-    broke = None if changes is None else changes.breaks.get(arm.name)
-    if broke is not None:
-        remarks.append(f"{arm.name} broke on {broke.day}: what it earned before counts no more.")
-    if is_unfinished(arm):
-        remarks.append(f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session.")
     return Choice(
         arm=arm,
         best=best,
@@ -280,8 +280,20 @@ def _choose(
         feedback={name: each for name, each in feedback.items() if name in odds},
         posterior=reading.posterior,
         override=overridden,
-        remarks=tuple(remarks),
+        remarks=tuple(_remarks(arm, situation, reading.posterior)),
     )
+
+
+def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterator[str]:
+    """Sentences about the chosen arm: its probation, a break of its level, and decisions without a finished session."""
+    if situation.is_on_probation(arm):
+        had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
+        yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
+    broke = None if posterior.changes is None else posterior.changes.breaks.get(arm.name)
+    if broke is not None:
+        yield f"{arm.name} broke on {broke.day}: what it earned before counts no more."
+    if is_unfinished(arm):
+        yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session."
 
 
 def _explain(choice: Choice) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -445,20 +445,7 @@ def _detect_changes(
     breaks = {each.arm: Break(arm=each.arm, day=each.day, is_confirmed=True) for each in decisions if each.is_confirmed}
     if not len(series.day):
         return ArmChanges(breaks=breaks, drift=np.zeros(len(names)))
-    # Each decision, confirmed or rejected, cuts every series of its arm at the first day with rewards from the
-    # decision's `day` on. At a rejected break rewards did jump, but not because the arm changed, so the jump must not
-    # count as drift either; and the search may find no break from that day to the day of its rejection, up to which the
-    # person saw the rewards.
-    cut, cut_without_break, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
-    arms = positions(names)
-    for decision in decisions:
-        is_own = series.arm == arms[decision.arm]
-        first_days = series.first_days(is_own, decision.day.toordinal())
-        cut[first_days] = True
-        if not decision.is_confirmed:
-            cut_without_break[first_days] = True
-            is_barred = (series.day >= decision.day.toordinal()) & (series.day <= decision.decided.toordinal())
-            barred[is_own[series.series_of_day] & is_barred] = True
+    cut, cut_without_break, barred = _flags_from_decisions(series, names, decisions)
     day_variance = _estimate_day_variance(series) if varies_by_day else 0.0
     series = series.with_day_variance(day_variance)
     log_likelihood = series.log_likelihood(cut)
@@ -534,6 +521,37 @@ def _estimate_day_variance(series: Series) -> float:
     total = np.array(totals)
     weight = DAY_VARIANCES_PRIOR * np.exp(total - total.max())
     return float(weight @ DAY_VARIANCES / weight.sum())
+
+
+class DecisionFlags(NamedTuple):
+    """What follows from people's decisions on breaks: three columns of flags, one for each day in `Series.day`.
+
+    `cut`: the level is unknown again on this day, because a break of it was confirmed or rejected.
+    `cut_without_break`: a break of it was rejected. Rewards did jump then, but not because the arm changed, so the jump
+    must not count as drift either. `barred`: the search may find no break on this day, because it is from a rejected
+    break to the day of its rejection, up to which the person saw the rewards.
+    """
+
+    cut: Flags
+    cut_without_break: Flags
+    barred: Flags
+
+
+def _flags_from_decisions(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> DecisionFlags:
+    """The flags of these decisions. Each of them, confirmed or rejected, cuts every series of its arm at the first day
+    with rewards from the decision's `day` on.
+    """
+    cut, cut_without_break, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
+    arms = positions(names)
+    for decision in decisions:
+        is_own = series.arm == arms[decision.arm]
+        first_days = series.first_days(is_own, decision.day.toordinal())
+        cut[first_days] = True
+        if not decision.is_confirmed:
+            cut_without_break[first_days] = True
+            is_barred = (series.day >= decision.day.toordinal()) & (series.day <= decision.decided.toordinal())
+            barred[is_own[series.series_of_day] & is_barred] = True
+    return DecisionFlags(cut=cut, cut_without_break=cut_without_break, barred=barred)
 
 
 def _log_marginal(log_likelihood: Floats) -> Floats:

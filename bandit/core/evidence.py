@@ -80,25 +80,8 @@ class EvidenceTable:
         out and fallbacks are read like any other grade. Raises KeyError for a row of an arm not in `names`.
         """
         rows = RewardRows.from_rows(rows)
-        rows = rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - policy.days_read))
-        # Rows of today without an agent make no difference to the caps and the changes.
-        caps = agent_caps(rows, policy.agent_cap, today, alone=policy.agent_cap_alone)
-        arm_changes = None
-        if policy.follows_change:
-            arm_changes = detect_changes(
-                rows,
-                names,
-                today,
-                offsets=policy.offsets,
-                contexts=policy.baseline,
-                standings=policy.standings,
-                decisions=policy.decisions,
-                caps=caps,
-                varies_by_day=policy.varies_by_day,
-            )
-        if arm_changes is not None and arm_changes.breaks:
-            since = {arm: each.day.toordinal() for arm, each in arm_changes.breaks.items()}
-            rows = rows.select(rows.day >= rows.map_kinds(lambda kind: since.get(kind.arm, 0)))
+        caps, arm_changes = _caps_and_changes(rows, names, policy, today)
+        rows = _current_rows(rows, policy, today, arm_changes)
         sources = tuple(sorted({kind.source for kind in rows.kinds}))
         verdicts = recent_verdicts(rows, names, policy, today).tolist()
         shares = {name: fallback_share(n) for name, n in zip(names, verdicts, strict=True)}
@@ -267,20 +250,26 @@ class EvidenceTable:
             weight = np.where(is_fallback, weight * self.fallback_shares[table.arm], weight)
             weight = np.where(self.is_estimated, 0.0, weight)
         weight = weight * self._row_factors()
-        if self.changes is None or not self.changes.day_variance:
-            return weight
-        # For the variance ρ between days, times 1/(1 + ρ·N), N the arm's total on that day.
-        _, day = distinct(table.age.astype(np.int64))
-        arm_day = day * len(table.names) + table.arm
-        total = np.bincount(arm_day, weights=weight * table.n)[arm_day]
-        factors: Floats = 1 / (1 + self.changes.day_variance * total)
-        return weight * factors
+        return weight * self._day_factors(weight * table.n)
 
     def _row_factors(self) -> Floats:
         """Each row's factor for its standing, its agent's cap and its salience, in [0, 1]."""
         table = self.table
         salience_factor = 1 - (1 - self.policy.salience_floor) * (1 - table.salience)
         return table.factor * table.capped * salience_factor
+
+    def _day_factors(self, amount: Floats) -> Floats:
+        """Each row's factor for the variance ρ between days, in (0, 1]: 1/(1 + ρ·N), N the arm's total `amount` (n,)
+        on that day.
+        """
+        if self.changes is None or not self.changes.day_variance:
+            return np.ones(len(amount))
+        table = self.table
+        _, day = distinct(table.age.astype(np.int64))
+        arm_day = day * len(table.names) + table.arm
+        total = np.bincount(arm_day, weights=amount)[arm_day]
+        factors: Floats = 1 / (1 + self.changes.day_variance * total)
+        return factors
 
     def with_estimates(self, weight: Floats, decay: Floats) -> Floats:
         """The weights of grades, with each estimated session given the mean weight of its arm's graded ones.
@@ -302,6 +291,31 @@ class EvidenceTable:
         return scaled
 
 
+def _caps_and_changes(
+    rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date
+) -> tuple[AgentCaps, ArmChanges | None]:
+    """The agents' caps, and the arms' changes or None if the policy doesn't follow change.
+
+    Rows of today without an agent make no difference to either.
+    """
+    rows = _rows_in_reach(rows, policy.days_read, today)
+    caps = agent_caps(rows, policy.agent_cap, today, alone=policy.agent_cap_alone)
+    if not policy.follows_change:
+        return caps, None
+    arm_changes = detect_changes(
+        rows,
+        names,
+        today,
+        offsets=policy.offsets,
+        contexts=policy.baseline,
+        standings=policy.standings,
+        decisions=policy.decisions,
+        caps=caps,
+        varies_by_day=policy.varies_by_day,
+    )
+    return caps, arm_changes
+
+
 def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> Floats:
     """Cumulative −log of the fraction of each arm's evidence that survives drift, shape (m + 1, arms).
 
@@ -319,6 +333,20 @@ def _drift_loss(days: Ints, added: Floats, kappa: Floats, half_life: float) -> F
         loss[number + 1] = loss[number] + np.log(growth)
         total *= decay_to_next / growth
     return loss
+
+
+def _rows_in_reach(rows: RewardRows, days_read: int, today: date) -> RewardRows:
+    """The rows of today and of the last `days_read` days before."""
+    return rows.select((rows.day <= today.toordinal()) & (rows.day >= today.toordinal() - days_read))
+
+
+def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: ArmChanges | None) -> RewardRows:
+    """The rows that the policy still reads, without those before their arm's latest break in `arm_changes`."""
+    rows = _rows_in_reach(rows, policy.days_read, today)
+    if arm_changes is None or not arm_changes.breaks:
+        return rows
+    since = {arm: each.day.toordinal() for arm, each in arm_changes.breaks.items()}
+    return rows.select(rows.day >= rows.map_kinds(lambda kind: since.get(kind.arm, 0)))
 
 
 def recent_verdicts(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Ints:

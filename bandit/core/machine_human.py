@@ -99,23 +99,7 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
     """
     from scipy.special import stdtrit
 
-    # The mean of each stratum. They are sorted, so that pairs in any order give the same bits.
-    by_stratum: dict[Stratum, list[tuple[float, float]]] = {}  # (human − machine, weight) of each pair
-    for pair in pairs:
-        stratum = (pair.arm, pair.source, pair.stratum)
-        by_stratum.setdefault(stratum, []).append((pair.human - pair.machine, 1 / pair.probability))
-    means = []
-    for stratum, weighted in sorted(by_stratum.items()):
-        differences, weights = np.array(sorted(weighted)).T
-        means.append(
-            _StratumMean(
-                key=stratum,
-                pairs=len(differences),
-                n=float(weights.sum() ** 2 / (weights**2).sum()),
-                mean=float((weights * differences).sum() / weights.sum()),
-                squares=float(((differences - differences.mean()) ** 2).sum()),
-            )
-        )
+    means = _stratum_means(pairs)
     if not means:
         return ()
     sources_with_pairs = {each.key[1] for each in means}
@@ -131,6 +115,27 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
         Offset(arm=key[0], source=key[1], stratum=key[2], offset=offset, pairs=counts.get(key, 0), low=low, high=high)
         for key, (offset, low, high) in zip(wanted, intervals, strict=True)
     )
+
+
+def _stratum_means(pairs: Iterable[MachineHumanPair]) -> list[_StratumMean]:
+    """Each stratum's mean, sorted by stratum. Pairs in any order give the same bits."""
+    by_stratum: dict[Stratum, list[tuple[float, float]]] = {}  # (human − machine, weight) of each pair
+    for pair in pairs:
+        key = (pair.arm, pair.source, pair.stratum)
+        by_stratum.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
+    means = []
+    for key, weighted in sorted(by_stratum.items()):
+        differences, weights = np.array(sorted(weighted)).T
+        means.append(
+            _StratumMean(
+                key=key,
+                pairs=len(differences),
+                n=float(weights.sum() ** 2 / (weights**2).sum()),
+                mean=float((weights * differences).sum() / weights.sum()),
+                squares=float(((differences - differences.mean()) ** 2).sum()),
+            )
+        )
+    return means
 
 
 def _predict(means: Sequence[_StratumMean], wanted: Sequence[Stratum], variance: float) -> tuple[Floats, Floats]:

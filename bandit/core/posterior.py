@@ -262,10 +262,7 @@ def fold(
         parts = [policy.parts.get(name, NO_PARTS) for name in names]
         pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
         prior_mean, strength = pooled.mean, pooled.strength
-        # A prior makes up only a fraction of its arm's posterior mean, after the arm's own pseudo-observations were
-        # added to the long-run mean and then to α and β. Only that fraction varies with other arms.
-        fraction = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
-        pooled = replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
+        pooled = _share_between_posteriors(pooled, scale * n_long, scale * n_short)
     centre = (strength * prior_mean + scale * s_long) / (strength + scale * n_long)
     return Posterior(
         names=names,
@@ -281,6 +278,17 @@ def fold(
         changes=evidence.changes,
         caps=evidence.caps,
     )
+
+
+def _share_between_posteriors(pooled: PartsPrior, n_long: Floats, n_short: Floats) -> PartsPrior:
+    """The priors with the covariance of the posterior means as `shared`, in place of that of the priors' means.
+
+    A prior makes up only a fraction of its arm's posterior mean, after the arm's own pseudo-observations (K,) were
+    added to the long-run mean (`n_long`) and then to α and β (`n_short`). Only that fraction varies with other arms.
+    """
+    strength = pooled.strength
+    fraction = strength / (strength + n_long) * strength / (strength + n_short)
+    return replace(pooled, shared=fraction[:, None] * fraction * pooled.shared)
 
 
 def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:

@@ -53,7 +53,8 @@ SABOTAGES = (
         name="early ack",
         file="grading/judging/worker.py",
         before="            answer = client.send(turn.judge, prompt, turn.job.rubric)",
-        after="            JudgeJob.objects.filter(pk=turn.job.pk).update(state=JobState.DONE, finished_at=timezone.now())\n"
+        after="            job = JudgeJob.objects.filter(pk=turn.job.pk)\n"
+        "            job.update(state=JobState.DONE, finished_at=timezone.now())\n"
         "            answer = client.send(turn.judge, prompt, turn.job.rubric)",
         phases=("workers killed",),
     ),

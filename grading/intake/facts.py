@@ -56,29 +56,7 @@ def store_facts(session: Session, row: Evidence, facts: FactsFile) -> list[Artif
         session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:
         return []
-    # The latest file that names a check decides, unless a stronger witness reported its failure. A check that is both
-    # passed and failed in one file failed.
-    witness = Witness(row.witness)
-    stored = session.artifacts.filter(
-        origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED, key__in=[check.name for check in facts.checks]
-    )
-    weaker = [row.pk for row in stored if Witness(row.witness).strength <= witness.strength]
-    stored.filter(pk__in=weaker).delete()
-    failed = [check for check in facts.checks if check.mandatory and not check.passed]
-    Artifact.objects.bulk_create(
-        [
-            Artifact(
-                session=session,
-                kind=ArtifactKind.CHECK_FAILED,
-                key=check.name,
-                origin=Origin.FACTS,
-                seen_at=plain_text(check.detail, MAX_SEEN_AT),
-                witness=witness,
-            )
-            for check in failed
-        ],
-        ignore_conflicts=True,
-    )
+    _store_checks(session, facts.checks, Witness(row.witness))
     existing = {(each.kind, each.key) for each in session.artifacts.all() if each.origin == Origin.FACTS}
     claims: dict[tuple[str, str], Artifact] = {}
     for fact in facts.commits:
@@ -107,3 +85,29 @@ def _valid(part: str, entries: list[object], adapter: TypeAdapter[Fact], problem
         except ValidationError as error:
             problems += refusals(f"facts.{part}[{number}]", error)
     return valid
+
+
+def _store_checks(session: Session, checks: Sequence[CheckFact], witness: Witness) -> None:
+    """Store the failed mandatory checks. The latest file that names a check decides, unless a stronger witness reported
+    its failure. A check that is both passed and failed in one file failed.
+    """
+    stored = session.artifacts.filter(
+        origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED, key__in=[check.name for check in checks]
+    )
+    weaker = [row.pk for row in stored if Witness(row.witness).strength <= witness.strength]
+    stored.filter(pk__in=weaker).delete()
+    failed = [check for check in checks if check.mandatory and not check.passed]
+    Artifact.objects.bulk_create(
+        [
+            Artifact(
+                session=session,
+                kind=ArtifactKind.CHECK_FAILED,
+                key=check.name,
+                origin=Origin.FACTS,
+                seen_at=plain_text(check.detail, MAX_SEEN_AT),
+                witness=witness,
+            )
+            for check in failed
+        ],
+        ignore_conflicts=True,
+    )

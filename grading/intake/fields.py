@@ -17,6 +17,7 @@ from bandit.models import Arm, Bandit
 from bandit.names import canonical
 from grading import formats
 from grading.evidence.receiving import COST, EvidenceReading
+from grading.formats.registry import Harness
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
@@ -89,13 +90,8 @@ def would_change(session: Session, metadata: SubmittedSession, proposal: Propose
         case ProposedField.LESSONS:
             return lessons.would_change(session, metadata)
         case _:
-            for field in (each for each in FIELDS if each.proposal == proposal):
-                value, current = getattr(metadata, field.name), getattr(session, field.columns[0])
-                # A field is only set where its column is blank or has the cost that a log states.
-                is_open = current in (None, "") or (field.name == "cost_usd" and is_cost_from_log(session))
-                if is_open and value not in (None, "", current):
-                    return True
-            return False
+            fields = [field for field in FIELDS if field.proposal == proposal]
+            return any(_fills_blank(session, metadata, field) for field in fields)
 
 
 def takes_exit_code(session: Session, witness: Witness) -> bool:
@@ -105,6 +101,15 @@ def takes_exit_code(session: Session, witness: Witness) -> bool:
 
 def _claim_reason(metadata: SubmittedSession) -> str:
     return "" if metadata.outcome is Outcome.COMPLETED else metadata.outcome_reason
+
+
+def _fills_blank(session: Session, metadata: SubmittedSession, field: SubmittedField) -> bool:
+    """Whether the field was submitted and would set its column, which is blank or has the cost that a log states."""
+    value = getattr(metadata, field.name)
+    current = getattr(session, field.columns[0])
+    if value in (None, "", current):
+        return False
+    return current in (None, "") or (field.name == "cost_usd" and is_cost_from_log(session))
 
 
 def is_cost_from_log(session: Session) -> bool:
@@ -149,12 +154,7 @@ def apply(
     before = _loaded_columns(session)
     session.title = session.title or metadata.title or log.title
     session.model = log.model or session.model or metadata.model or ""
-    # The widest span submitted: a later submission of a session that went on moves its end. A trusted end is set as
-    # submitted, also to an earlier time.
-    starts = [moment for moment in (session.started_at, metadata.started_at or log.started_at) if moment]
-    ended_at = metadata.ended_at or session.ended_at
-    session.ended_at = ended_at if is_trusted else max(session.ended_at, ended_at)
-    session.started_at = min(*starts, session.ended_at) if starts else None
+    _set_dates(session, metadata, log, is_trusted=is_trusted)
     if metadata.exit_code is not None and takes_exit_code(session, witness):
         session.exit_code, session.exit_witness = metadata.exit_code, witness
     if session.project is None and (key := project_key(metadata.project)):
@@ -198,6 +198,16 @@ def _loaded_columns(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
+def _set_dates(session: Session, metadata: SubmittedSession, log: EvidenceReading, *, is_trusted: bool) -> None:
+    """Set the widest span submitted: a later submission of a session that went on moves its end. If `is_trusted`, the
+    end is set as submitted, also to an earlier time.
+    """
+    starts = [moment for moment in (session.started_at, metadata.started_at or log.started_at) if moment]
+    ended_at = metadata.ended_at or session.ended_at
+    session.ended_at = ended_at if is_trusted else max(session.ended_at, ended_at)
+    session.started_at = min(*starts, session.ended_at) if starts else None
+
+
 def _resolve_arms(
     session: Session, metadata: SubmittedSession, log: EvidenceReading
 ) -> tuple[dict[str, Arm], list[Problem]]:
@@ -217,13 +227,7 @@ def _resolve_arms(
     for bandit, name in list(unresolved):
         harness = formats.BY_FORMAT.get(canonical(name)) if bandit == "harness" else None
         if harness is not None:
-            # The first session of this harness: its arm starts on probation.
-            arm, _ = Arm.objects.get_or_create(
-                bandit=Bandit.objects.get(name="harness"),
-                name=harness.reader.format,
-                defaults={"title": harness.reader.title, "probation": True},
-            )
-            resolved[bandit, name] = arm.current
+            resolved[bandit, name] = _create_arm(harness)
             unresolved.remove((bandit, name))
     problems = [
         unknown_arm(bandit, name, Arm.objects.unknown(bandit, name), is_error=name != log.format)
@@ -231,6 +235,16 @@ def _resolve_arms(
         if bandit != "model"
     ]
     return {bandit: arm for (bandit, _name), arm in resolved.items()}, problems
+
+
+def _create_arm(harness: Harness) -> Arm:
+    """The arm of a harness whose first session came just now. It starts on probation."""
+    parser = harness.reader
+    bandit = Bandit.objects.get(name="harness")
+    arm, _ = Arm.objects.get_or_create(
+        bandit=bandit, name=parser.format, defaults={"title": parser.title, "probation": True}
+    )
+    return arm.current
 
 
 def _complete_selection(

@@ -20,17 +20,7 @@ def record(session: Session, metadata: SubmittedSession) -> tuple[bool, list[Pro
     recorded = session.lessons.select_related("arm__merged_into", "assignment")
     rows: Rows = {row.arm.current: row for row in recorded}
     before = {row.pk: _state(row) for row in rows.values()}
-    problems = _add_drawn(session, metadata, rows)
-    for lesson in metadata.lessons:
-        try:
-            arm = Arm.objects.resolve(BANDIT, lesson.name)
-        except UnknownArm as error:
-            problems.append(unknown_arm(BANDIT, lesson.name, error))
-            continue
-        row = rows.setdefault(arm, SessionLesson(session=session, arm=arm))
-        row.taken = True
-        if row.salience is None:  # the one submitted first stays
-            row.salience = lesson.salience
+    problems = [*_add_drawn(session, metadata, rows), *_add_submitted(session, metadata, rows)]
     problems += [
         Problem(
             part="lessons",
@@ -92,6 +82,22 @@ def _add_drawn(session: Session, metadata: SubmittedSession, rows: Rows) -> list
         if draw not in late:
             row = rows.setdefault(draw.arm.current, SessionLesson(session=session, arm=draw.arm, taken=draw.taken))
             row.assignment = row.assignment or draw
+    return problems
+
+
+def _add_submitted(session: Session, metadata: SubmittedSession, rows: Rows) -> list[Problem]:
+    """Add each submitted lesson to `rows` as given, with the salience submitted first. Returns the unknown ones."""
+    problems = []
+    for lesson in metadata.lessons:
+        try:
+            arm = Arm.objects.resolve(BANDIT, lesson.name)
+        except UnknownArm as error:
+            problems.append(unknown_arm(BANDIT, lesson.name, error))
+            continue
+        row = rows.setdefault(arm, SessionLesson(session=session, arm=arm))
+        row.taken = True
+        if row.salience is None:
+            row.salience = lesson.salience
     return problems
 
 

@@ -45,38 +45,49 @@ def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
     inputs_sha256 = inputs.inputs_sha256(hashes)
     verdict, unread = rewards.verdict_and_unread([grade for grade in session.grades.all() if not grade.parallel])
     if jobs:
-        job = jobs[0]
-        # New evidence changes an open job: a queued one goes first if the verdict hasn't read all of it, and a parked
-        # one is queued again if it was never tried with these inputs.
-        if unread:
-            queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
-            queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
-        if job.state == JobState.PARKED and not job.attempt_rows.filter(inputs_sha256=inputs_sha256).exists():
-            JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
-        return job
+        _update(jobs[0], verdict, inputs_sha256, unread)
+        return jobs[0]
     if not _is_wanted(session, verdict, inputs_sha256, unread):
         return None
     rubric = Rubric.objects.active(session.work)
     grade = status_grade(session, has_evidence=bool(hashes), has_rubric=rubric is not None)
     if verdict is None:
-        # Sessions of a sample, of history, and of before there was a judge are judged only if a person asks for it.
-        is_skipped = grade is not None and grade.status is Status.SKIPPED
-        declined = ""
-        if session.is_sample:
-            declined = SAMPLE
-        elif session.history == JudgeChoice.NONE:
-            declined = HISTORY
-        lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
-        if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
-            grade = _skipped(Reason.DECLINED, declined)
-        elif not is_skipped and not is_new and came_without_judge(session):
-            grade = _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
+        grade = _needs_a_person(session, grade, is_new=is_new) or grade
     if grade is not None:
         record(session, grade)
     if rubric is None or (grade is not None and grade.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if grade is None else grade.reason
     return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
+
+
+def _update(job: JudgeJob, verdict: Grade | None, inputs_sha256: str, unread: str) -> None:
+    """Adapt an open job to new evidence: a queued job goes first if the verdict has not read all of it (`unread`), and
+    a parked one is queued again if it was never tried with these inputs.
+    """
+    if unread:
+        queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
+        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
+    if job.state == JobState.PARKED and not job.attempt_rows.filter(inputs_sha256=inputs_sha256).exists():
+        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
+
+
+def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:
+    """The grade of a session without a verdict that is judged only if a person asks for it: of a sample, of history,
+    and of one from before there was a judge. None for others, and if `grade` names another reason to make no job.
+    """
+    is_skipped = grade is not None and grade.status is Status.SKIPPED
+    declined = ""
+    if session.is_sample:
+        declined = SAMPLE
+    elif session.history == JudgeChoice.NONE:
+        declined = HISTORY
+    lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
+    if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
+        return _skipped(Reason.DECLINED, declined)
+    if not is_skipped and not is_new and came_without_judge(session):
+        return _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
+    return None
 
 
 def came_without_judge(session: Session) -> bool:

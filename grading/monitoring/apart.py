@@ -23,7 +23,7 @@ others work in many.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Self
@@ -106,15 +106,7 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
             since[row.agent] = min(row.day, since.get(row.agent, row.day))
     if all(len(agents) == 1 for agents in cells.values()):
         return []
-    # The pooled variance σ² of rewards within cells, the rows of one agent in one arm. USUAL rewards of USUAL_VARIANCE
-    # count too, so that a few equal rewards don't make it 0.
-    squares, freedom = USUAL * USUAL_VARIANCE, USUAL
-    for rows_by_agent in cells.values():
-        for cell in rows_by_agent.values():
-            n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in cell), strict=True))
-            squares += (n * q - s * s) / n / MICRO**2  # the squared deviations from the cell's mean
-            freedom += n - 1
-    variance = squares / freedom
+    variance, freedom = _variance([own for agents in cells.values() for own in agents.values()])
     means = {
         arm: {agent: AgentMean.of(own, variance, day_variance) for agent, own in sorted(agents.items())}
         for arm, agents in sorted(cells.items())
@@ -150,6 +142,20 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
                 )
             )
     return outliers
+
+
+def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
+    """The pooled variance σ² of rewards within cells, and its degrees of freedom.
+
+    A cell is the rows of one agent in one arm. USUAL rewards of USUAL_VARIANCE count too, so that a few equal rewards
+    don't make the variance 0.
+    """
+    squares, freedom = USUAL * USUAL_VARIANCE, USUAL
+    for own in cells:
+        n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in own), strict=True))
+        squares += (n * q - s * s) / n / MICRO**2  # the squared deviations from the cell's mean
+        freedom += n - 1
+    return squares / freedom, freedom
 
 
 def _differences(agents: Mapping[str, AgentMean], since: Mapping[str, date]) -> dict[str, Difference]:

@@ -17,7 +17,7 @@ from bandit.selection import OPEN_FOR
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, apart
+from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, Apart, apart
 from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
@@ -49,36 +49,10 @@ RAREST = 1_000_000_000
 )
 def silent_failure(now: dt.datetime) -> Iterable[Finding]:
     """A14. If failures leave no trace and successes do, an arm looks better than it is."""
-    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
-    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
-    rows = (
-        Session.objects.yours()
-        .filter(ended_at__gte=since, ended_at__lte=now)
-        .exclude(category=None)
-        .annotate(
-            arm=Coalesce("category__merged_into__name", "category__name"),
-            is_paused=Coalesce("category__merged_into__paused", "category__paused"),
-            waits=Exists(waiting),
-        )
-        .filter(waits=False, is_paused=False, settlement__isnull=False)
-        .order_by("ended_at", "pk")
-    )
-    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
-    sessions: list[ObservedSession] = []
-    ends: dict[int, dt.datetime] = {}
-    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
-        if source == Source.FLOOR:
-            ending = SessionEnding.UNSCORED
-        elif value is not None:
-            ending = SessionEnding.GRADED
-        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
-            ending = SessionEnding.INFRASTRUCTURE
-        else:  # a person excluded it, or the agent refused: it is known what happened
-            continue
-        sessions.append(ObservedSession(key=key, arm=arm, ending=ending))
-        ends[key] = ended_at
+    rows = list(_observed_sessions(now))
+    ended_at = {session.key: moment for session, moment in rows}
     open_alarms = Alarm.objects.filter(rule=silent_failure.id, resolved_at=None).values_list("about", flat=True)
-    return find_silence(sessions, ends, open_alarms)
+    return find_silence([session for session, _ended_at in rows], ended_at, open_alarms)
 
 
 def find_silence(
@@ -100,6 +74,37 @@ def find_silence(
         )
         keys[excess.arm].update((each.key, None) for each in excess.died)
     return [Finding(about=arm, detail=" ".join(parts), sessions=tuple(keys[arm])) for arm, parts in texts.items()]
+
+
+def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.datetime]]:
+    """The window's settled sessions of arms in use, with their ends, in order of time. Sessions that a person excluded
+    are left out.
+    """
+    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
+    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
+    rows = (
+        Session.objects.yours()
+        .filter(ended_at__gte=since, ended_at__lte=now)
+        .exclude(category=None)
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+            is_paused=Coalesce("category__merged_into__paused", "category__paused"),
+            waits=Exists(waiting),
+        )
+        .filter(waits=False, is_paused=False, settlement__isnull=False)
+        .order_by("ended_at", "pk")
+    )
+    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
+    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
+        if source == Source.FLOOR:
+            ending = SessionEnding.UNSCORED
+        elif value is not None:
+            ending = SessionEnding.GRADED
+        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
+            ending = SessionEnding.INFRASTRUCTURE
+        else:  # a person excluded it, or the agent refused: it is known what happened
+            continue
+        yield ObservedSession(key=key, arm=arm, ending=ending), ended_at
 
 
 def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str:
@@ -198,26 +203,33 @@ def lone_agent(now: dt.datetime) -> Iterable[Finding]:
         lift = share - share_without
         if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
             days = (today - first).days
-            # A session counts on the day on which the site received it, or on an earlier one.
-            earliest = now - (today - first) - dt.timedelta(days=1)
-            graded = (
-                Session.objects.yours()
-                .filter(agent__name=outlier.agent, received_at__gt=earliest)
-                .annotate(arm=Coalesce("category__merged_into__name", "category__name"))
-                .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
-                .order_by("ended_at", "pk")
-                .only("ended_at", "received_at")
-            )
-            sessions = list(graded)
-            credited = credited_days(sessions)
             yield Finding(
                 about=f"{outlier.agent}: {outlier.arm}",
                 detail=f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to "
                 f"{outlier.mean:.2f} on average, {outlier.others} of other agents to {outlier.others_mean:.2f}. "
                 f"{outlier.arm} has {share:.0f} of the next 100 decisions; without this agent’s rewards it would have "
                 f"{share_without:.0f}.",
-                sessions=tuple(each.pk for each in sessions if credited[each.pk] > first),
+                sessions=_sessions_of(outlier, first, now),
             )
+
+
+def _sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
+    """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
+    of time. Three queries.
+    """
+    # A session counts on the day on which the site received it, or on an earlier one.
+    earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
+    rows = (
+        Session.objects.yours()
+        .filter(agent__name=outlier.agent, received_at__gt=earliest)
+        .annotate(arm=Coalesce("category__merged_into__name", "category__name"))
+        .filter(arm=outlier.arm, reward_source__in=MACHINES, reward_value__isnull=False)
+        .order_by("ended_at", "pk")
+        .only("ended_at", "received_at")
+    )
+    sessions = list(rows)
+    days = credited_days(sessions)
+    return tuple(each.pk for each in sessions if days[each.pk] > first)
 
 
 WINDOW = dt.timedelta(days=28)
@@ -244,19 +256,7 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
     """An agent that drops decisions it doesn't like, or whose sessions of an arm fail unseen, chooses instead of the
     bandit.
     """
-    # Younger ones are left out even if they have been used: otherwise arms with short sessions would seem to be liked.
-    rows = Selection.objects.filter(
-        DRAWN, bandit__kind=BanditKind.CHOICE, created__gt=now - WINDOW, created__lte=now - OPEN_FOR
-    )
-    columns = (
-        rows.exclude(agent="")
-        .order_by("-created", "-pk")
-        .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
-    )
-    by_agent: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
-    for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
-        odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
-        by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
+    by_agent = _drawn_decisions(now)
     for (bandit, agent), own in sorted(by_agent.items()):
         bet = picking(own)
         if bet is None or bet.money < ONE_IN * len(by_agent):
@@ -270,6 +270,24 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
             f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
             "decisions that suit it.",
         )
+
+
+def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
+    """The latest drawn decisions of the window by bandit and agent, without those that are younger than OPEN_FOR."""
+    # Younger ones are left out even if they have been used: otherwise arms with short sessions would seem to be liked.
+    rows = Selection.objects.filter(
+        DRAWN, bandit__kind=BanditKind.CHOICE, created__gt=now - WINDOW, created__lte=now - OPEN_FOR
+    )
+    columns = (
+        rows.exclude(agent="")
+        .order_by("-created", "-pk")
+        .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
+    )
+    by_agent: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
+    for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
+        odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
+        by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
+    return by_agent
 
 
 # Starved: less than this share of the leader's rewards, if the leader has enough, and too few to be known to be worse.

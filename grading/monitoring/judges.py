@@ -158,31 +158,12 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
     for quota in out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
             reason = Reason(quota.reason)
-            if quota.state == QuotaState.PAUSED:
-                until = " until somebody resumes it"
-            elif quota.until is None:
-                until = " until it is fixed"
-            else:
-                word = ", asked again" if quota.state == QuotaState.MISCONFIGURED else " until"
-                until = f"{word} {stamp(quota.until)}"
-            state = f"{quota.model} is {quota.state_label}{until}, since {stamp(quota.changed_at)}."
+            state = f"{quota.model} is {quota.state_label}{_until(quota)}, since {stamp(quota.changed_at)}."
             why = f"{reason.words}." if reason.words else ""
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
             parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
             yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
-        # Out for days without a call: is it the quota of the key that is paid for?
-        last_days = now - NOT_CALLED_FOR
-        if quota.state == QuotaState.PAUSED or quota.changed_at > last_days:
-            continue
-        called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=last_days)
-        if not called.exists() and (waiting := JudgeJob.objects.open().filter(yours()).count()):
-            jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
-            yield Finding(
-                about=about_quota(quota) + NOT_CALLED,
-                detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been "
-                f"called for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the "
-                "provider that this is the key, and the limit, you are paying for, then probe now on the quota page.",
-            )
+        yield from _find_not_called(quota, now)
     for judge, failed in sorted(_failing_calls(now).items()):
         models = {row["model"] for row in failed}
         if models & {quota.model for quota in out}:
@@ -197,13 +178,37 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
         yield Finding(about=about_judge(judge), detail=detail)
 
 
-def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The failed calls of each failing judge, by its role.
+def _until(quota: Quota) -> str:
+    if quota.state == QuotaState.PAUSED:
+        return " until somebody resumes it"
+    if quota.until is None:
+        return " until it is fixed"
+    return f"{', asked again' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
 
-    Either at least MIN_FAILURES in the window, of sessions that still have no verdict; or at least MIN_FAILED_OF_LAST
-    of its last answered calls; or its last call, if that timed out, its session still waits, and no call has been
-    answered since it began.
-    """
+
+def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
+    """A finding if a quota has been out for days without a call: is it the quota of the key that is paid for?"""
+    since = now - NOT_CALLED_FOR
+    called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
+    if quota.state == QuotaState.PAUSED or quota.changed_at > since or called.exists():
+        return
+    if waiting := JudgeJob.objects.open().filter(yours()).count():
+        jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+        yield Finding(
+            about=about_quota(quota) + NOT_CALLED,
+            detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called "
+            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that "
+            "this is the key, and the limit, you are paying for, then probe now on the quota page.",
+        )
+
+
+def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
+    """The failed calls of each failing judge, by its role."""
+    return {**_failing_lately(now), **_failing_within_window(now)}
+
+
+def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge, the failures in the window whose sessions still have no verdict, if there are MIN_FAILURES."""
     rows = (
         JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
         .exclude(job__state=JobState.DONE)
@@ -211,7 +216,14 @@ def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
         .values("judge", "model", "reason")
         .annotate(n=Count("pk"), since=Min("finished_at"))
     )
-    by_judge = _by_judge(rows)
+    by_judge = _by_judge(rows).items()
+    return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= MIN_FAILURES}
+
+
+def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
+    """By judge, the failures among its last answered calls, if there are MIN_FAILED_OF_LAST; otherwise its last call,
+    if that timed out, its session still waits, and no call has been answered since it began.
+    """
     answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
     columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
     latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
@@ -225,8 +237,7 @@ def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
             failing[judge] = failed
         elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not is_answered:
             failing[judge] = [last]
-    many = {judge: failed for judge, failed in by_judge.items() if sum(row["n"] for row in failed) >= MIN_FAILURES}
-    return failing | many
+    return failing
 
 
 def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
@@ -617,13 +628,7 @@ CAUSES = {
 def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
     """A50. A judge whose scale has changed grades every session differently, which no single session shows."""
     for which in Canary:
-        # From the day of the last acknowledged change on.
-        rows = CanaryRun.objects.filter(canary=which).order_by("day")
-        alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
-        acknowledged = alarms.order_by("-pk").first()
-        if acknowledged is not None:
-            rows = rows.filter(day__gte=timezone.localdate(acknowledged.opened_at))
-        runs = list(rows)
+        runs = _runs_since_acknowledged(which)
         if not runs:
             continue
         changes: list[str] = []
@@ -635,21 +640,39 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
             if abs(verdict - usual) > MAX_CHANGE:
                 changes.append(f"the judge gave {number(verdict)} on {day:%-d %b}, usually {number(usual)}")
                 usual_days = [day for day, earlier in judged if abs(earlier - usual) <= MAX_CHANGE]
-                # The sessions that the judge has graded since it last judged the canary as usual.
-                calls = JudgeKeyTest.objects.filter(canary__canary=which, finished_at__isnull=False)
-                last_usual = calls.filter(canary__day__in=usual_days).order_by("canary__day").last()
-                if last_usual is not None:
-                    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last_usual.finished_at)
-                    in_order = graded.order_by("session__ended_at").values_list("session", flat=True)
-                    sessions = tuple(in_order.distinct())
+                sessions = _sessions_graded_since(which, usual_days)
         first, last = runs[0], runs[-1]
         if first.trajectory != last.trajectory:
             before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
             changes.append(f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}")
         if changes:
-            differing = [each for column, each in CAUSES.items() if getattr(first, column) != getattr(last, column)]
-            cause = "Nothing on this site has changed since; the provider may have changed the model."
-            if differing:
-                cause = f"Changed since {first.day:%-d %b}: {', '.join(differing)}."
-            detail = f"The known {which} session: {'; '.join(changes)}. {cause}"
+            detail = f"The known {which} session: {'; '.join(changes)}. {_what_changed(first, last)}"
             yield Finding(about=which, detail=detail, sessions=sessions)
+
+
+def _runs_since_acknowledged(which: Canary) -> Sequence[CanaryRun]:
+    """The runs in order, from the day of the last acknowledged change on; all if there is none."""
+    runs = CanaryRun.objects.filter(canary=which).order_by("day")
+    alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
+    acknowledged = alarms.order_by("-pk").first()
+    if acknowledged is not None:
+        runs = runs.filter(day__gte=timezone.localdate(acknowledged.opened_at))
+    return list(runs)
+
+
+def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
+    """The sessions that the judge has graded since it judged the canary on the last of these days."""
+    calls = JudgeKeyTest.objects.filter(canary__canary=which, canary__day__in=days, finished_at__isnull=False)
+    last = calls.order_by("canary__day").last()
+    if last is None:
+        return ()
+    graded = Grade.objects.verdicts().chain().filter(yours(), created_at__gt=last.finished_at)
+    return tuple(graded.order_by("session__ended_at").values_list("session", flat=True).distinct())
+
+
+def _what_changed(first: CanaryRun, last: CanaryRun) -> str:
+    """What differs between two runs, as a sentence."""
+    changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
+    if not changed:
+        return "Nothing on this site has changed since; the provider may have changed the model."
+    return f"Changed since {first.day:%-d %b}: {', '.join(changed)}."

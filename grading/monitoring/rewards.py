@@ -161,42 +161,7 @@ class MachineReward:
 )
 def collapse(now: dt.datetime) -> Iterable[Finding]:
     """If every session gets the same reward, the bandits learn nothing, and nothing else fails."""
-    # The machines' rewards of both windows in order of time.
-    grade = Grade.objects.filter(pk=OuterRef("settlement__grade"))
-    settled = (
-        Session.objects.yours()
-        .filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now)
-        .exclude(category=None)
-        .annotate(
-            arm=Coalesce("category__merged_into__name", "category__name"),
-            view=Subquery(grade.values("view")),
-        )
-        .filter(reward_source__in=MACHINES, reward_value__isnull=False)
-        .order_by("ended_at", "pk")
-    )
-    columns = ("pk", "arm", "ended_at", "reward_value", "view")
-    rewards = [
-        MachineReward(key=key, arm=arm, ended_at=ended_at, value=value)
-        for key, arm, ended_at, value, view in settled.values_list(*columns)
-        if view != EvidenceView.LOOKED
-    ]
-    # The current grades of the last week by source. A judge's later failure hides no verdict.
-    grades = Grade.objects.chain().filter(
-        yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
-    )
-    current = {
-        (source, session): (value, view, mean)
-        for source, session, value, view, mean in grades.order_by("pk").values_list(
-            "source", "session", "value", "view", "mean"
-        )
-        if value is not None or source != Source.JUDGE
-    }
-    by_source: dict[str, list[float]] = defaultdict(list)
-    for (source, _session), (value, view, mean) in current.items():
-        if value is not None and (source == Source.JUDGE or view in MEASURED):
-            # Before any cap (for harm, or partial work), since every capped grade is the same number.
-            by_source[source].append(value if mean is None else mean)
-    return find_collapse(rewards, by_source, now)
+    return find_collapse(_machine_rewards(now), _week_of_grades(now), now)
 
 
 def find_collapse(
@@ -242,6 +207,48 @@ def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
     return tuple(each.key for each in rewards)
 
 
+def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
+    """The machines' rewards of both windows in order of time. One query."""
+    grade = Grade.objects.filter(pk=OuterRef("settlement__grade"))
+    rows = (
+        Session.objects.yours()
+        .filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now)
+        .exclude(category=None)
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+            view=Subquery(grade.values("view")),
+        )
+        .filter(reward_source__in=MACHINES, reward_value__isnull=False)
+        .order_by("ended_at", "pk")
+    )
+    names = ("pk", "arm", "ended_at", "reward_value", "view")
+    return [
+        MachineReward(key=key, arm=arm, ended_at=ended_at, value=value)
+        for key, arm, ended_at, value, view in rows.values_list(*names)
+        if view != EvidenceView.LOOKED
+    ]
+
+
+def _week_of_grades(now: dt.datetime) -> dict[str, list[float]]:
+    """The current grades of the window's sessions by source. One query. A judge's later failure hides no verdict."""
+    rows = Grade.objects.chain().filter(
+        yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
+    )
+    current = {
+        (source, session): (value, view, mean)
+        for source, session, value, view, mean in rows.order_by("pk").values_list(
+            "source", "session", "value", "view", "mean"
+        )
+        if value is not None or source != Source.JUDGE
+    }
+    by_source: dict[str, list[float]] = defaultdict(list)
+    for (source, _session), (value, view, mean) in current.items():
+        if value is not None and (source == Source.JUDGE or view in MEASURED):
+            # Before any cap (for harm, or partial work), since every capped grade is the same number.
+            by_source[source].append(value if mean is None else mean)
+    return by_source
+
+
 ALL, JUDGE = "all sessions", "another judge"
 
 
@@ -285,17 +292,7 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
         yield Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
     means = blocks([row.verdict for row in rows])
     limit = threshold(SERIES * pairs.a_year(len(means), now))
-    in_sessions = [  # counted in sessions instead of blocks
-        replace(
-            each,
-            since=each.since * BLOCK,
-            at=each.at * BLOCK + BLOCK - 1,
-            n_before=each.n_before * BLOCK,
-            n_after=each.n_after * BLOCK,
-        )
-        for each in changes(means, limit)
-    ]
-    change = _recent(rows, in_sessions, now)
+    change = _recent(rows, [_in_sessions(each) for each in changes(means, limit)], now)
     if change is not None:
         why = split(_parts(rows[: change.since]), _parts(rows[change.since :]))
         if not (cells and why.cause is Cause.LEVELS):
@@ -306,6 +303,17 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
 
 def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:
     return tuple(row.key for row in rows[change.since :])
+
+
+def _in_sessions(change: ChangePoint) -> ChangePoint:
+    """A change in a series of blocks, counted in sessions."""
+    return replace(
+        change,
+        since=change.since * BLOCK,
+        at=change.at * BLOCK + BLOCK - 1,
+        n_before=change.n_before * BLOCK,
+        n_after=change.n_after * BLOCK,
+    )
 
 
 def _recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:

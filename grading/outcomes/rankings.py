@@ -5,7 +5,7 @@ import datetime as dt
 from grading.models import Grade, Session, SessionFacts
 from grading.models.sessions import yours
 from grading.outcomes.auc import Ranking, rank
-from grading.outcomes.landed_work import DECIDED, SETTLED
+from grading.outcomes.landed_work import DECIDED, LANDED, SETTLED
 from grading.vocabulary import Source, Status
 
 # The latest sessions that are compared.
@@ -19,8 +19,7 @@ def load_rankings(now: dt.datetime) -> dict[str, Ranking]:
     calls does, which nobody would grade by. Three queries.
     """
     sessions = Session.objects.filter(yours("pk"), DECIDED, ended_at__lte=now - SETTLED).order_by("-ended_at", "-pk")
-    rows = sessions.values_list("pk", "landing__landed", "landing__reverted")[:COMPARED]
-    landed = {pk: count > 0 and not reverted for pk, count, reverted in rows}
+    landed = dict(sessions.annotate(has_landed=LANDED).values_list("pk", "has_landed")[:COMPARED])
     values: dict[str, dict[int, float]] = {source: {} for source in (*SOURCES, TOOL_CALLS)}
     grades = Grade.objects.filter(session__in=list(landed), source__in=SOURCES, status=Status.SCORED, parallel=False)
     for source, session, value in grades.filter(sample=1).order_by("pk").values_list("source", "session", "value"):

@@ -144,20 +144,7 @@ def find_secrets(text: str) -> list[HiddenSpan]:
     is_noisy = any(noise in text for noise in _NOISY) or (not text.isascii() and _UNSEEN.search(text) is not None)
     if not is_escaped and not is_noisy:
         return _merge(_find_all(text))
-    # The copy has no colour codes, line continuations and invisible characters, and letters instead of their escapes.
-    # `runs` are what it consists of, in order.
-    pieces, runs = [], [CopiedRun(copy_start=0, text_start=0, width=1)]
-    text_end = copy_length = 0
-    for match in _NOISE.finditer(text):
-        letter = chr(int(match["letter"], 16)) if match["letter"] else ""
-        pieces += [text[text_end : match.start()], letter]
-        copy_length += match.start() - text_end
-        text_end = match.end()
-        if letter:
-            runs.append(CopiedRun(copy_length, match.start(), text_end - match.start()))
-            copy_length += 1
-        runs.append(CopiedRun(copy_length, text_end, 1))
-    copy = "".join([*pieces, text[text_end:]])
+    copy, runs = _without_noise(text)
     copy_starts = [run.copy_start for run in runs]
     secrets: list[HiddenSpan] = []
     for start, end, kind in _merge(_find_all(copy)):
@@ -178,6 +165,24 @@ class CopiedRun(NamedTuple):
     copy_start: int
     text_start: int
     width: int
+
+
+def _without_noise(text: str) -> tuple[str, list[CopiedRun]]:
+    """A copy of the text without colour codes, line continuations and invisible characters, and with letters instead of
+    their escapes; and the runs that it consists of, in order.
+    """
+    pieces, runs = [], [CopiedRun(copy_start=0, text_start=0, width=1)]
+    text_end = copy_length = 0
+    for match in _NOISE.finditer(text):
+        letter = chr(int(match["letter"], 16)) if match["letter"] else ""
+        pieces += [text[text_end : match.start()], letter]
+        copy_length += match.start() - text_end
+        text_end = match.end()
+        if letter:
+            runs.append(CopiedRun(copy_length, match.start(), text_end - match.start()))
+            copy_length += 1
+        runs.append(CopiedRun(copy_length, text_end, 1))
+    return "".join([*pieces, text[text_end:]]), runs
 
 
 def _merge(spans: Iterable[HiddenSpan]) -> list[HiddenSpan]:

@@ -95,7 +95,7 @@ WORD_BEFORE_KEY = re.compile(
 )
 SETTING_NAMES = r"token|(?<![^\W_])pwd|(?<=_)pass\b"
 WEAK_NAMES = r"\bauth|(?<!think-)\bsig|signature|(?<=_)key"
-# Names that are also the ends of other words: see `find_named_values`.
+# Names that are also the ends of other words: see `_begins_word`.
 SHORT_NAMES = r"(?:pass|pw|clave)\d?(?![^\W\d_])"
 ASSIGNED = re.compile(
     rf"(?P<name>{STRONG_NAMES}|(?P<token>{SETTING_NAMES})|(?P<weak>{WEAK_NAMES})|(?P<short>{SHORT_NAMES}))"
@@ -203,30 +203,15 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
     `lowered` is the text in lower case, with the same length.
     """
     previous_end = 0  # of the last span: names within it are part of its value
-    # The pattern is only tried at words with which it may begin, which is much faster than a search. Matches may
-    # overlap.
-    starts: set[int] = set()
-    for word in NAME_WORDS:
-        starts.update(find_offsets(lowered, word))
-    for offset in find_offsets(lowered, "key"):
-        key_word = WORD_BEFORE_KEY.search(lowered, max(offset - 16, 0), offset)
-        starts.add(offset if key_word is None else key_word.start())
-    matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
-    for match in [match for match in matches if match is not None]:
+    for match in _find_assignments(lowered):
         after_sign = match.end()
         if after_sign < previous_end or NON_SECRET_ENDING.search(match["rest"]):
             continue
         if text.startswith(MARK_START, after_sign):
             continue
-        if match["short"]:
-            # It must be a whole word, perhaps in the plural, in a sentence or within a name: as in smtp_pass and
-            # smtpPass, not in bypass.
-            start = match.start()
-            letter_before = text[max(start - 1, 0) : start]
-            is_escape = start > 1 and text[start - 2] == "\\" and letter_before in "nrt"
-            is_capital = letter_before.islower() and text[start].isupper()
-            if match["rest"] not in {"", "s"} or not (is_escape or is_capital or not letter_before.isalnum()):
-                continue
+        # A short name, such as the `pass` of smtp_pass, must be a whole word, perhaps in the plural.
+        if match["short"] and not (match["rest"] in {"", "s"} and _begins_word(text, match.start())):
+            continue
         before = lowered[max(match.start() - 160, 0) : match.start()]
         quote = OPENING.match(text, after_sign)
         start, end, is_quoted, is_explicit = _locate_value(text, match, quote, before)
@@ -237,6 +222,22 @@ def find_named_values(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         if _is_named_secret(match, value, is_explicit=is_explicit, is_quoted=is_quoted):
             previous_end = end
             yield start, end
+
+
+def _find_assignments(lowered: str) -> list[re.Match[str]]:
+    """The matches of ASSIGNED, in order. They may overlap.
+
+    Each begins with one of NAME_WORDS or is a word followed by "key". The pattern is only tried at these, which is much
+    faster than a search.
+    """
+    starts: set[int] = set()
+    for word in NAME_WORDS:
+        starts.update(find_offsets(lowered, word))
+    for offset in find_offsets(lowered, "key"):
+        before = WORD_BEFORE_KEY.search(lowered, max(offset - 16, 0), offset)
+        starts.add(offset if before is None else before.start())
+    matches = (ASSIGNED.match(lowered, start) for start in sorted(starts))
+    return [match for match in matches if match is not None]
 
 
 def _locate_value(
@@ -256,22 +257,22 @@ def _locate_value(
         if end > start:
             is_json_field = bool(match["name_quote"].strip("`\\")) and match["sign"] in ":="
             return start, end, True, "`" not in quote[0] and (is_setting or is_json_field)
-    # A shell's NAME=value, or YAML's name: value.
-    sign, space = match["sign"], match["space"]
-    is_shell = sign == "=" and not space and text[match.start() : match.end("rest")].isupper()
-    is_yaml = "\n" not in space and (sign == "：" or (sign == ":" and space != ""))
-    if is_setting and (is_shell or is_yaml):
+    if is_setting and _is_setting(text, match):
         without_spaces = TO_THE_END.match(text, start)
         end = start if without_spaces is None else without_spaces.end()
         is_call = text[start : start + 1] == "(" or CALL.search(text, start, end) is not None
-        # Nothing but a comment follows the value on its line, unlike in code.
-        is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
-        ends_line = is_line_end and text[end - 1] not in ",;({["
-        if not is_call and (sign == "=" or ends_line):
+        if not is_call and _ends_line(text, match, end):
             return start, end, False, True
     bare_value = BARE.match(text, start)
     end = start if bare_value is None else bare_value.end()
     return start, end, False, False
+
+
+def _begins_word(text: str, start: int) -> bool:
+    """Whether a word begins at `start`, in a sentence or within a name: in smtp_pass and smtpPass, not in bypass."""
+    before = text[max(start - 1, 0) : start]
+    is_escape = start > 1 and text[start - 2] == "\\" and before in "nrt"
+    return is_escape or not before.isalnum() or (before.islower() and text[start].isupper())
 
 
 def _closing_quote(text: str, quote: str, at: int) -> int:
@@ -287,6 +288,24 @@ def _closing_quote(text: str, quote: str, at: int) -> int:
     while end > 0 and text[end - 1] == "\\" and quote[0] != "\\":
         end = text.find(quote, end + 1, limit)
     return end
+
+
+def _is_setting(text: str, match: re.Match[str]) -> bool:
+    """Whether an assignment is written like a shell's NAME=value or YAML's name: value."""
+    sign, space = match["sign"], match["space"]
+    if sign == "=":
+        return not space and text[match.start() : match.end("rest")].isupper()
+    if "\n" in space:
+        return False
+    return sign == "：" or (sign == ":" and space != "")
+
+
+def _ends_line(text: str, match: re.Match[str], end: int) -> bool:
+    """Whether nothing but a comment follows the value on its line, unlike in code. True for every NAME=value."""
+    if match["sign"] == "=":
+        return True
+    is_line_end = text[end : end + 1] in {"", "\n", "\r", "\\"} or text[end : end + 2] == " #"
+    return is_line_end and text[end - 1] not in ",;({["
 
 
 def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted: bool) -> bool:

@@ -21,7 +21,7 @@ from bandit.models import Erasure, LedgerEntry
 from grading.models import Grade, ReviewAnswer, Session, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.judges import ENOUGH, IDENTITY, CalibrationStatus, JudgeInstrument, compared, in_use
+from grading.monitoring.judges import ENOUGH, IDENTITY, WINDOW, CalibrationStatus, JudgeInstrument, compared, in_use
 from grading.review.agreement import Agreement, JudgeHumanPair, MeanEstimate, agreement
 from grading.review.ppi import ArmMean, GradeSums, arm_mean
 
@@ -46,7 +46,6 @@ __all__ = [
 
 # The name of the stored reading.
 ARM_MEANS = "means of arms by judges and people"
-RECENT_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +153,12 @@ def calibrations() -> list[Calibration]:
 
 
 def recent_graders(now: dt.datetime) -> list[JudgeInstrument]:
-    """The graders of the current verdicts on sessions of the last RECENT_DAYS, the latest first. One query."""
-    recent = Session.objects.yours().filter(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS), verdict__isnull=False)
-    rows = recent.order_by().values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
-    return [JudgeInstrument(**dict(zip(IDENTITY, row, strict=False))) for row in rows.order_by("-latest")]
+    """The graders of the current verdicts on sessions of the last WINDOW, the latest first. One query."""
+    recent = Session.objects.yours().filter(ended_at__gt=now - WINDOW, verdict__isnull=False).order_by()
+    rows = recent.values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
+    return [
+        JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))) for *identity, _latest in rows.order_by("-latest")
+    ]
 
 
 def for_grader(grader: JudgeInstrument) -> Calibration:

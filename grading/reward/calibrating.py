@@ -18,7 +18,7 @@ from django.utils import timezone
 from bandit import versions
 from bandit.core import calibration, machine_human
 from bandit.core.calibration import FallbackCalibration, fallback_share
-from bandit.core.machine_human import Offset
+from bandit.core.machine_human import MachineHumanPair, Offset
 from bandit.core.offsets import Stratum
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
@@ -147,13 +147,7 @@ def proposal(
     for kind, (n, *_) in current.rows(site_day(now)).totals():
         if kind.source not in {ABSTAINED, Source.HUMAN}:
             rewards[kind.arm, kind.source, kind.stratum] += n
-    offsets: tuple[Offset, ...] = ()
-    if pairs:
-        # Every arm, since its first reward of a source may be to come.
-        kinds = {(source, name) for _arm, source, name in rewards}
-        kinds |= {(pair.source, pair.stratum) for pair in pairs}
-        strata = {(arm.name, *kind) for arm in current.arms for kind in kinds if kind[0] != Source.HUMAN}
-        offsets = machine_human.fit(pairs, strata)
+    offsets = _fit_offsets(pairs, current, rewards)
     proposed = CalibrationVersion(fallbacks=fallbacks.as_json(), offsets=[each.as_json() for each in offsets])
     outlooks = what_if_calibrated(current, [last, proposed, versions.accepted_calibration(bandit)], now)
     return CalibrationProposal(
@@ -169,6 +163,22 @@ def proposal(
         now=outlooks[0],
         after=outlooks[1],
         accepted=outlooks[2],
+    )
+
+
+def _fit_offsets(
+    pairs: Sequence[MachineHumanPair], current: EffectivePolicy, rewards: Mapping[Stratum, int]
+) -> tuple[Offset, ...]:
+    """The offset of every arm and every (source, stratum) that has rewards or pairs; empty without pairs.
+
+    Arms without such rewards are included, since their first one may be to come.
+    """
+    if not pairs:
+        return ()
+    kinds = {(source, name) for _arm, source, name in rewards}
+    kinds |= {(pair.source, pair.stratum) for pair in pairs}
+    return machine_human.fit(
+        pairs, {(arm.name, *kind) for arm in current.arms for kind in kinds if kind[0] != Source.HUMAN}
     )
 
 

@@ -113,21 +113,22 @@ def sentence(decision: Decision) -> str:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
         return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
     if decision.decider is Source.HUMAN:
-        if decision.value is None:
-            return "No reward, final. A person excluded this session."
-        text = f"Reward {number(decision.value)}, final. A person graded it."
-        if decision.production is None:
-            return text
-        return f"{text} It overrides the {decision.production_by}'s {number(decision.production)}."
+        return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
         return f"{_floor_sentence(decision)}{_veto_sentence(decision)}{_what_may_change(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
     text = f"Reward {number(decision.value)}, {finality}. {_decider_sentence(decision, decision.decider)}"
-    if decision.stale:
-        counts = "" if decision.production_by is Source.JUDGE else " does not count: it"
-        verdict = number(value_of(decision.grades, Source.JUDGE))
-        text += f" The judge's {verdict}{counts} was given before {decision.stale}."
-    return f"{text}{_veto_sentence(decision)}{_claim_sentence(decision)}{_what_may_change(decision)}"
+    limits = f"{_stale_sentence(decision)}{_veto_sentence(decision)}{_claim_sentence(decision)}"
+    return f"{text}{limits}{_what_may_change(decision)}"
+
+
+def _human_sentence(decision: Decision) -> str:
+    if decision.value is None:
+        return "No reward, final. A person excluded this session."
+    text = f"Reward {number(decision.value)}, final. A person graded it."
+    if decision.production is None:
+        return text
+    return f"{text} It overrides the {decision.production_by}'s {number(decision.production)}."
 
 
 def _floor_sentence(decision: Decision) -> str:
@@ -138,6 +139,16 @@ def _floor_sentence(decision: Decision) -> str:
         headline = HEADLINES[trajectory.reason].lower()
         return f"No reward yet: {headline}. {trajectory.detail.rstrip('.')}; it {effect}."
     return f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}."
+
+
+def _stale_sentence(decision: Decision) -> str:
+    """That the verdict is older than some evidence, and whether it counts; empty if there is no stale verdict."""
+    if not decision.stale:
+        return ""
+    verdict = number(value_of(decision.grades, Source.JUDGE))
+    if decision.production_by is Source.JUDGE:
+        return f" The judge's {verdict} was given before {decision.stale}."
+    return f" The judge's {verdict} does not count: it was given before {decision.stale}."
 
 
 def _decider_sentence(decision: Decision, decider: Source) -> str:
@@ -327,13 +338,8 @@ def _why(grade: GradeView, decision: Decision) -> str:
         sentences.append(f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}")
     elif grade.value is not None and decision.decider and not is_decider and not _is_passed_over(grade, decision):
         sentences.append(_not_used(grade, decision))
-    if grade.source is Source.CONSUMPTION and decision.is_contested:
-        sentences.append(f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}")
-    elif grade.source is Source.CONSUMPTION and decision.is_limited:
-        limit = f"it adds at most {number(MAX_ADDED)}"
-        sentences.append(f"Held at {number(decision.joined)}: three readings agree, and {limit}")
-    elif grade.source is Source.CONSUMPTION and decision.standing == CLAIMED:
-        sentences.append("Only the agent itself vouches for it")
+    if grade.source is Source.CONSUMPTION and (note := _consumption_note(decision)):
+        sentences.append(note)
     if grade.stale:
         asked_again = ", and asked again" if decision.judge_open else ""
         sentences.append(f"Judged before {grade.stale}{asked_again}")
@@ -342,6 +348,16 @@ def _why(grade: GradeView, decision: Decision) -> str:
         sentences.append(f"The median of {', '.join(map(number, grade.samples))}{spread}")
     sentences.append(grade.detail or grade.reason.words or "It has a score")
     return ". ".join(sentences)
+
+
+def _consumption_note(decision: Decision) -> str:
+    """A note on the grade of what the session left behind if it is contested, limited or claimed; else empty."""
+    if decision.is_contested:
+        return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
+    if decision.is_limited:
+        limit = f"it adds at most {number(MAX_ADDED)}"
+        return f"Held at {number(decision.joined)}: three readings agree, and {limit}"
+    return "Only the agent itself vouches for it" if decision.standing == CLAIMED else ""
 
 
 def _not_used(grade: GradeView, decision: Decision) -> str:

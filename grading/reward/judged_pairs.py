@@ -6,7 +6,7 @@ are: a calibration acts where the bandit reads its rewards.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
@@ -23,7 +23,7 @@ from grading.models import Grade, Rubric, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import observation_of, yours
 from grading.reward import rewards
-from grading.reward.decide import fallback
+from grading.reward.decide import ChainPolicy, fallback
 from grading.vocabulary import Source
 
 # Pairs are of the latest judged sessions: at most this many, and none older than this.
@@ -107,13 +107,19 @@ def read_judgements(now: dt.datetime) -> Judgements:
         judged = [each for each in judged if each.model == target.model and each.rubric in target.rubrics]
     pairs = {}
     for bandit in Bandit.objects.that_learn():
-        session_of_observation = {observation_of(each.session): each.session for each in judged}
-        arms: dict[int, list[str]] = {each.session: [] for each in judged}  # that have the reward of each session
-        entries = ledger.live_entries(bandit.name, session_of_observation)
-        for observation, arm in entries.values_list("observation", "arm__name"):
-            arms[session_of_observation[observation]].append(arm)
-        pairs[bandit.name] = [replace(each.pair, arm=arm) for each in judged for arm in sorted(arms[each.session])]
+        arms = _live_arms(bandit, [each.session for each in judged])
+        pairs[bandit.name] = [replace(each.pair, arm=arm) for each in judged for arm in arms[each.session]]
     return Judgements(target=target, pairs=pairs)
+
+
+def _live_arms(bandit: Bandit, sessions: Iterable[int]) -> dict[int, list[str]]:
+    """The names of the arms that have the reward of each session, in order. One query."""
+    session_of_observation = {observation_of(session): session for session in sessions}
+    arms: dict[int, list[str]] = {session: [] for session in session_of_observation.values()}
+    entries = ledger.live_entries(bandit.name, session_of_observation)
+    for observation, arm in entries.values_list("observation", "arm__name"):
+        arms[session_of_observation[observation]].append(arm)
+    return {session: sorted(names) for session, names in arms.items()}
 
 
 def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
@@ -133,31 +139,39 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
     policy = rewards.policy()
     pairs = {}
     for session, session_grades in groupby(grades.iterator(), key=attrgetter("session_id")):
-        own = list(session_grades)
-        views = rewards.views(own)
-        fresh = {view.id for view in views if not view.stale}
-        # The earliest first reading that saw all evidence. Further readings are ignored: they are requested when a
-        # verdict looks wrong, and would bias the pairs.
-        first_readings = (grade for grade in own if grade.source == Source.JUDGE and grade.sample == 1)
-        verdict = next((grade for grade in first_readings if grade.value is not None and grade.pk in fresh), None)
-        if verdict is None:
-            continue
-        source, reason, fallback_value = ABSTAINED, "", 0.0
-        fallback_grade = fallback(views, policy)
-        if fallback_grade is None:
-            _, reason = rewards.abstention_key(own)
-        else:
-            source, fallback_value = fallback_grade.source, fallback_grade.value or 0.0
-        pair = JudgedSession(
-            arm="",
-            source=source,
-            reason=reason,
-            fallback=fallback_value,
-            judge=verdict.value or 0.0,
-            day=timezone.localdate(ended_at[session]),
-        )
-        pairs[session] = _JudgedPair(session, verdict.model, verdict.rubric, pair)
+        pair = _judged_pair(list(session_grades), timezone.localdate(ended_at[session]), policy)
+        if pair is not None:
+            pairs[session] = pair
     return [pairs[session] for session in ended_at if session in pairs]
+
+
+def _judged_pair(grades: list[Grade], day: dt.date, policy: ChainPolicy) -> _JudgedPair | None:
+    """The pair of the session with these grades, in the order of their rows; None if no verdict has read all evidence.
+
+    The verdict is the earliest first reading that saw all evidence. Further readings are ignored: they are requested
+    when a verdict looks wrong, and would bias the pairs.
+    """
+    views = rewards.views(grades)
+    fresh = {view.id for view in views if not view.stale}
+    verdicts = (grade for grade in grades if grade.source == Source.JUDGE and grade.sample == 1)
+    verdict = next((grade for grade in verdicts if grade.value is not None and grade.pk in fresh), None)
+    if verdict is None:
+        return None
+    source, reason, fallback_value = ABSTAINED, "", 0.0
+    fallback_grade = fallback(views, policy)
+    if fallback_grade is None:
+        _, reason = rewards.abstention_key(grades)
+    else:
+        source, fallback_value = fallback_grade.source, fallback_grade.value or 0.0
+    pair = JudgedSession(
+        arm="",
+        source=source,
+        reason=reason,
+        fallback=fallback_value,
+        judge=verdict.value or 0.0,
+        day=day,
+    )
+    return _JudgedPair(verdict.session_id, verdict.model, verdict.rubric, pair)
 
 
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:

@@ -157,21 +157,13 @@ def find_artifacts(
     artifacts: dict[tuple[str, str], FoundArtifact] = {}
     counts: Counter[str] = Counter()
     signals = signals or Signals()
-    written: dict[str, tuple[str, ...]] = {}
     if patch is None:
-        changes, origin = signals.files, "transcript"
-        # The lines that the session added to each file and did not remove again.
-        for change in changes:
-            remaining = subtract_lines(written.get(change.path, ()), change.removed)
-            written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+        changes, origin, written = signals.files, "transcript", _written_lines(signals.files)
     else:
-        changes, origin = patch.files, "patch"
+        changes, origin, written = patch.files, "patch", {}
     rules_by_path: dict[str, ArtifactDefinition] = {}
     for change in changes:
-        # A write that may have created its file counts as new: gptme's log does not record it.
-        applicable = [rule for rule in rules if change.is_new is not False or not rule.new_files_only]
-        matching = (each for each in applicable if each.path_glob and path_matches(change.path, each.path_glob, root))
-        rule = next(matching, None)
+        rule = _first_rule(rules, change, root)
         if rule is None or rules_by_path.setdefault(change.path, rule) is not rule:
             continue
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
@@ -195,12 +187,26 @@ def find_artifacts(
                     kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript"
                 )
                 artifacts.setdefault((ENGAGEMENT, comment.key), comment)
-    originals: dict[int, FoundArtifact] = {}
-    for identity, artifact in artifacts.items():
-        original = artifact if artifact.text_hash is None else originals.setdefault(artifact.text_hash, artifact)
-        if original is not artifact:
-            artifacts[identity] = replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")
-    return tuple(artifacts.values())
+    return tuple(_mark_copies(artifacts.values()))
+
+
+def _written_lines(changes: Iterable[FileChange]) -> dict[str, tuple[str, ...]]:
+    """The lines that the changes added to each file and did not remove again, at most MAX_LINES by path."""
+    written: dict[str, tuple[str, ...]] = {}
+    for change in changes:
+        remaining = subtract_lines(written.get(change.path, ()), change.removed)
+        written[change.path] = (*remaining, *change.added)[:MAX_LINES]
+    return written
+
+
+def _first_rule(rules: Iterable[ArtifactDefinition], change: FileChange, root: str) -> ArtifactDefinition | None:
+    """The first rule that matches a change; None if none does."""
+    for rule in rules:
+        # A write that may have created its file counts as new: gptme's log does not record it.
+        may_apply = change.is_new is not False or not rule.new_files_only
+        if may_apply and rule.path_glob and path_matches(change.path, rule.path_glob, root):
+            return rule
+    return None
 
 
 def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
@@ -230,34 +236,56 @@ def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[
     return replace(artifact, text_hash=text.text_hash)
 
 
+def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
+    """The artifacts in order; a copy of an earlier one gets that reason in `left_out`."""
+    originals: dict[int, FoundArtifact] = {}
+    for artifact in artifacts:
+        original = artifact if artifact.text_hash is None else originals.setdefault(artifact.text_hash, artifact)
+        if original is not artifact:
+            artifact = replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")  # noqa: PLW2901
+        yield artifact
+
+
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
     """The (key, reason to leave it out or "") of each artifact of a change, by the rule that its path matches.
 
     Without a line pattern the artifact is the file, and its key the path. With one, each added row that matches is an
-    artifact, except the headers and separators of tables. If it isn't known whether the file is new, none of its lines
-    is known to be added, so it has no rows.
+    artifact. If it isn't known whether the file is new, none of its lines is known to be added, so it has no rows.
     """
     if rule.regex is None:
         yield change.path, ""
     elif change.is_new is not None:
         removed_hashes = {substance.read_row(line).text_hash for line in change.removed[:MAX_ROWS]}
-        rows: list[str] = []
-        for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
-            is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
-            if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
-                rows.append(line)
-        # Each added row is taken for an edit of the removed row that is most similar to it, by the share of common
-        # words, if they are similar enough. A removed row has one edit only.
-        unmatched = [_distinct_words(line) for line in change.removed[:MAX_ROWS]]
-        for line in rows[:MAX_ROWS]:
-            own = _distinct_words(line)
-            similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
-            highest = max(similarities, default=0.0)
-            if highest >= MIN_ROW_SIMILARITY:
-                unmatched.pop(similarities.index(highest))
-                continue
+        for line in _rows_beyond_edits(_matching_rows(rule, change)[:MAX_ROWS], change.removed[:MAX_ROWS]):
             is_repeated = substance.read_row(line).text_hash in removed_hashes
             yield line.strip(), REPEATED_ROW if is_repeated else ""
+
+
+def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str]:
+    """The added rows that aren't a removed row in other words.
+
+    Each added row is taken for an edit of the removed row that is most similar to it, by the share of common words, if
+    they are similar enough. A removed row has one edit only.
+    """
+    unmatched = [_distinct_words(line) for line in removed]
+    for line in added:
+        own = _distinct_words(line)
+        similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
+        highest = max(similarities, default=0.0)
+        if highest >= MIN_ROW_SIMILARITY:
+            unmatched.pop(similarities.index(highest))
+        else:
+            yield line
+
+
+def _matching_rows(rule: ArtifactDefinition, change: FileChange) -> list[str]:
+    """The added lines that match the rule's line pattern, without the headers and separators of tables."""
+    rows: list[str] = []
+    for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
+        is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
+        if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
+            rows.append(line)
+    return rows
 
 
 def _distinct_words(line: str) -> frozenset[str]:

@@ -133,11 +133,7 @@ def find_final_state(course: SessionCourse) -> FinalState:
     first_change = min([*changes_at, *course.commits_at], default=None)
     baseline = [run for run in runs if run.passed is False and (first_change is None or run.at < first_change)]
     own_red = [run for run in tests.red if _is_own(run, first_change, baseline)]
-    # Red tests don't count against a session that only wrote tests and says that they have to fail for now.
-    last_red_at = max((run.at for run in own_red), default=0)
-    edited_paths = [path for at, path in course.edits if at < last_red_at and is_code(path)]
-    only_tests = all(TEST_FILE.search(path[-400:]) for path in edited_paths)
-    if only_tests and DELIBERATE.search(course.closing_text) is not None:
+    if _is_deliberate(own_red, course):
         own_red = []
     broken = [run for run in builds.red if run.suite.kind is SuiteKind.BUILD and _is_own(run, first_change, baseline)]
     failures = []
@@ -212,6 +208,14 @@ def _is_own(run: SuiteRun, first_change: int | None, baseline: Sequence[SuiteRun
     """Whether the session changed code before the run, and the same failures were not in the `baseline` before that."""
     is_after_change = first_change is not None and first_change < run.at
     return is_after_change and not any(run.fails_no_more_than(one) for one in baseline)
+
+
+def _is_deliberate(runs: Sequence[SuiteRun], course: SessionCourse) -> bool:
+    """Whether the session only wrote tests, and says that they have to fail for now."""
+    last = max((run.at for run in runs), default=0)
+    paths = [path for at, path in course.edits if at < last and is_code(path)]
+    only_tests = all(TEST_FILE.search(path[-400:]) for path in paths)
+    return only_tests and DELIBERATE.search(course.closing_text) is not None
 
 
 def _taken_back(course: SessionCourse) -> Iterator[str]:

@@ -129,28 +129,14 @@ def _work(change: CategoryChange, limit: int) -> int:
             if locked.undone_at is None:
                 todo, locked.todo = locked.todo[:size], locked.todo[size:]
                 processed = len(todo)
-                origin = CategoryOrigin(locked.origin)
-                by = locked.by if origin is CategoryOrigin.PERSON else None
-                for session_pk, arm_pk, rule_pk, why in todo:
-                    session = Session.objects.for_grading().filter(pk=session_pk).first()
-                    category = Arm.objects.select_related("merged_into").filter(pk=arm_pk).first()
-                    if session is None or category is None:
-                        continue
-                    rule = None if rule_pk is None else CategoryRule.objects.filter(pk=rule_pk).first()
-                    # Without effect if a stronger word came meanwhile.
-                    has_changed = provenance.add_word(
-                        session, origin, category.current, why=why, by=by, rule=rule, change=locked
-                    )
-                    flagged |= has_changed and _save_and_settle(session)
+                for row in todo:  # [session, arm, rule, why]
+                    flagged |= _set_category(locked, *row)
                 locked.save(update_fields=["todo"])
             else:
                 category_words = list(locked.words.not_undone().order_by("pk")[:size])
                 processed = len(category_words)
                 for word in category_words:
-                    session = Session.objects.for_grading().get(pk=word.session_id)
-                    CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
-                    has_changed = provenance.update_category(session, provenance.load_words(session))
-                    flagged |= has_changed and _save_and_settle(session)
+                    flagged |= _undo_word(word)
         done += processed
         change.todo = locked.todo
         if not processed:
@@ -158,6 +144,30 @@ def _work(change: CategoryChange, limit: int) -> int:
     if done:
         monitoring.refresh_afterwards(flagged=flagged)
     return done
+
+
+def _set_category(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) -> bool:
+    """Give one session the change's category, which has no effect if a stronger word came meanwhile.
+
+    Returns whether a flag of the session went up or down.
+    """
+    session = Session.objects.for_grading().filter(pk=pk).first()
+    category = Arm.objects.select_related("merged_into").filter(pk=arm).first()
+    if session is None or category is None:
+        return False
+    origin = CategoryOrigin(change.origin)
+    by = change.by if origin is CategoryOrigin.PERSON else None
+    rule_row = None if rule is None else CategoryRule.objects.filter(pk=rule).first()
+    has_changed = provenance.add_word(session, origin, category.current, why=why, by=by, rule=rule_row, change=change)
+    return has_changed and _save_and_settle(session)
+
+
+def _undo_word(word: CategoryWord) -> bool:
+    """Undo one statement of a change. Returns whether a flag of the session went up or down."""
+    session = Session.objects.for_grading().get(pk=word.session_id)
+    CategoryWord.objects.filter(pk=word.pk).update(undone_at=timezone.now())
+    has_changed = provenance.update_category(session, provenance.load_words(session))
+    return has_changed and _save_and_settle(session)
 
 
 def _save_and_settle(session: Session) -> bool:

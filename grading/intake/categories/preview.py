@@ -4,17 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from bandit.core.moves import ArmMove, moves
 from bandit.core.posterior import Outlook
+from bandit.core.table import RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
 from grading.models import Session
 from grading.models.sessions import observation_of, work_of
-
-if TYPE_CHECKING:
-    from bandit.core.table import RewardRow
 
 CATEGORY = "category"
 # A preview covers at most this many sessions.
@@ -67,16 +64,8 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
                 read_anew += 1
             if not own_entries:
                 without += 1
-            else:
-                like = next((entry for entry in own_entries if entry.bandit.name == CATEGORY), own_entries[0])
-                row = replace(row_of_entry(like, sign=1), arm=arm.name, context="", salience=100)
-                moved_rows[CATEGORY].append(row)
-            # In other bandits the category is only the context, which their baseline corrects for.
-            for entry in own_entries:
-                bandit = entry.bandit.name
-                moved_rows[bandit].append(row_of_entry(entry, sign=-1))
-                if bandit != CATEGORY:
-                    moved_rows[bandit].append(replace(row_of_entry(entry, sign=1), context=arm.name))
+            for bandit, row in _rows(own_entries, arm.name):
+                moved_rows[bandit].append(row)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     touched = {CATEGORY: set(gained)}
     # The category bandit may be the baseline of any other, which then moves too.
@@ -93,3 +82,20 @@ def preview(wanted: Mapping[int, Arm], now: datetime) -> CategoryPreview:
         without=without,
         read_anew=read_anew,
     )
+
+
+def _rows(entries: list[LedgerEntry], arm: str) -> list[tuple[str, RewardRow]]:
+    """The rows that move a session's live rewards to the category `arm`, each with its bandit.
+
+    In other bandits the category is only the context, which their baseline corrects for.
+    """
+    rows = []
+    if entries:
+        like = next((entry for entry in entries if entry.bandit.name == CATEGORY), entries[0])
+        rows.append((CATEGORY, replace(row_of_entry(like, sign=1), arm=arm, context="", salience=100)))
+    for entry in entries:
+        bandit, row = entry.bandit.name, row_of_entry(entry, sign=-1)
+        rows.append((bandit, row))
+        if bandit != CATEGORY:
+            rows.append((bandit, replace(row_of_entry(entry, sign=1), context=arm)))
+    return rows

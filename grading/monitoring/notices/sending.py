@@ -35,15 +35,7 @@ def send_due(*, rng: Random | None = None) -> int:
 
 def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
     """Try once; whether it arrived. False, too, if another process is sending it. RuntimeError inside a transaction."""
-    # Postpone the next attempt, unless another process has. `durable`: this must not happen in a transaction.
-    ahead = clock.now() + CLAIM
-    with transaction.atomic(durable=True):
-        free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
-        claimed = free.filter(next_attempt_at=notice.next_attempt_at).update(
-            next_attempt_at=ahead, attempts=notice.attempts + 1
-        )
-    notice.attempts += claimed
-    if not claimed:
+    if not _claim(notice):
         return False
     try:
         to = channels.target(notice)
@@ -62,6 +54,18 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
     else:
         return _finish(notice, state=NoticeState.SENT, sent_at=clock.now(), last_error="")
     return False
+
+
+def _claim(notice: Notice) -> bool:
+    """Postpone the next attempt, unless another process has. `durable`: the call must not happen in a transaction."""
+    ahead = clock.now() + CLAIM
+    with transaction.atomic(durable=True):
+        free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
+        claimed = free.filter(next_attempt_at=notice.next_attempt_at).update(
+            next_attempt_at=ahead, attempts=notice.attempts + 1
+        )
+    notice.attempts += claimed
+    return bool(claimed)
 
 
 def _retry_later(notice: Notice, error: str, rng: Random) -> None:
