@@ -11,8 +11,9 @@ from grading.models.outcomes import OutcomeKind, OutcomeResult
 from grading.models.review import ItemState, QueueEntry
 from grading.review import queue
 
-# How far apart a verdict and an outcome are at least, in reward.
-GAP = 0.4
+# A verdict and an outcome contradict each other if they are at least GAP apart, on different sides of MIDDLE. Without the
+# second condition, a verdict of .5 would contradict success as well as failure.
+GAP, MIDDLE = 0.4, 0.5
 # Work that has not landed is no outcome before this time.
 PATIENCE = dt.timedelta(days=14)
 # So many sessions of one arm on one day become one item.
@@ -23,7 +24,7 @@ RESULTS: dict[str, float] = {OutcomeResult.PASS: 1.0, OutcomeResult.FAIL: 0.0}
 
 
 def check(session: Session, now: dt.datetime) -> bool:
-    """Open a review item for a session whose verdict and outcome are at least GAP apart. Whether it did.
+    """Open a review item for a session whose verdict and outcome contradict each other. Whether it did.
 
     Not if a person has graded it or taken it off the queue, nor if it waits already. An item that nobody has answered
     closes when its contradiction is over, and opens again with the next one.
@@ -54,10 +55,16 @@ def find(session: Session, now: dt.datetime) -> str:
         return ""
     for record in session.outcomes.latest_per_kind().values():
         value = _value(session, record, now)
-        if value is not None and abs(value - verdict) >= GAP:
+        if value is not None and _contradict(verdict, value):
             detail = record.detail or f"{record.kind} {record.shown_result}"
             return f"The verdict is {verdict:.2f}, but {detail}."
     return ""
+
+
+def _contradict(verdict: float, outcome: float) -> bool:
+    """Whether a verdict and an outcome, both in [0, 1], contradict each other."""
+    on_different_sides = (verdict - MIDDLE) * (outcome - MIDDLE) < 0
+    return on_different_sides and abs(verdict - outcome) >= GAP
 
 
 def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float | None:

@@ -36,7 +36,7 @@ def report(session, kind, value, *, detail="", after=dt.timedelta(days=1)):
     return contradictions.check(session, now)
 
 
-# A verdict, an outcome, and whether they are at least .4 apart.
+# A verdict, an outcome, and whether they are at least .4 apart and on different sides of .5.
 @pytest.mark.parametrize(
     ("verdict", "kind", "value", "contradicts"),
     [
@@ -44,9 +44,12 @@ def report(session, kind, value, *, detail="", after=dt.timedelta(days=1)):
         (0.9, "ci", "pass", False),  # .9 − 1
         (0.9, "ci", "unknown", False),
         (0.3, "ci", "fail", False),  # .3 − 0
-        (0.4, "ci", "fail", True),  # .4 − 0
-        (0.6, "deployed", "pass", True),  # 1 − .6
-        (0.7, "deployed", "pass", False),
+        (0.4, "ci", "fail", False),  # .4 − 0, but both are low
+        (0.4, "ci", "pass", True),  # 1 − .4
+        (0.5, "ci", "fail", False),  # a verdict in the middle contradicts nothing
+        (0.5, "ci", "pass", False),
+        (0.6, "ci", "fail", True),  # .6 − 0
+        (0.6, "deployed", "pass", False),
         (0.2, "quality", 0.7, True),
         (0.5, "quality", 0.7, False),
         (0.9, "closed", "pass", False),  # it may have been finished elsewhere
