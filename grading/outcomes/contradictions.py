@@ -11,8 +11,8 @@ from grading.models.outcomes import OutcomeKind, OutcomeResult
 from grading.models.review import ItemState, QueueEntry
 from grading.review import queue
 
-# A verdict and an outcome contradict each other if they are at least GAP apart, on different sides of MIDDLE. Without the
-# second condition, a verdict of .5 would contradict success as well as failure.
+# A verdict and an outcome contradict each other if they are at least GAP apart and on different sides of MIDDLE.
+# Without the second condition, a verdict of .5 would contradict success as well as failure.
 GAP, MIDDLE = 0.4, 0.5
 # Work that has not landed is no outcome before this time.
 PATIENCE = dt.timedelta(days=14)

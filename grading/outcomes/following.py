@@ -7,6 +7,7 @@ a round that dies is repeated: what it records depends on the mirror alone.
 """
 
 import datetime as dt
+import hashlib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,15 +48,18 @@ TOKEN_PURPOSE = "repository token"  # noqa: S105 - no secret
 
 
 def mirror_of(repository: Repository) -> Mirror:
-    """The mirror on this host."""
-    return Mirror(Path(settings.STATE_DIR) / "mirrors" / f"{repository.pk}.git")
+    """The mirror on this host. Its name contains the address: in a restored backup, a new repository may get the
+    primary key of one that was followed before.
+    """
+    address = hashlib.sha256(repository.url.encode()).hexdigest()[:12]
+    return Mirror(Path(settings.STATE_DIR) / "mirrors" / f"{repository.pk}-{address}.git")
 
 
 def delete_stale_mirrors() -> int:
     """Delete the mirrors of repositories that are not followed any more from this host. Returns how many."""
     folders = list((Path(settings.STATE_DIR) / "mirrors").glob("*.git"))
-    followed = {str(pk) for pk in Repository.objects.values_list("pk", flat=True)}  # after the folders: one may be new
-    stale = [Mirror(folder) for folder in folders if folder.stem not in followed]
+    followed = {mirror_of(each).folder for each in Repository.objects.all()}  # after the folders: one may be new
+    stale = [Mirror(folder) for folder in folders if folder not in followed]
     for mirror in stale:
         mirror.delete()
     return len(stale)

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,10 +99,20 @@ class Mirror:
         if (self.folder / "HEAD").exists():
             with suppress(git.GitFailed):
                 git.run(self.folder, "rev-list", "--all", "--no-walk", "--quiet")
+                self._delete_leftovers()
                 return
         self.delete()
         self.folder.mkdir(mode=0o700, parents=True)
         git.run(self.folder, "init", "--quiet", "--bare", "--template=")
+
+    def _delete_leftovers(self) -> None:
+        """Delete the lock files and partial packs of a git that was killed; a running git's files are younger."""
+        oldest_possible = time.time() - 2 * git.SECONDS
+        for pattern in ("**/*.lock", "objects/**/tmp_*"):
+            for path in self.folder.glob(pattern):
+                with suppress(OSError):
+                    if path.lstat().st_mtime < oldest_possible:
+                        path.unlink()
 
     def is_damaged(self) -> bool:
         """Whether git finds something missing or broken in the mirror. Takes as long as reading all of it."""

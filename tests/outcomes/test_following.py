@@ -1,6 +1,7 @@
 """Sessions whose commits are looked up in a followed repository: what is recorded, and that no reward changes."""
 
 import datetime as dt
+import os
 import shutil
 import subprocess
 
@@ -289,6 +290,21 @@ def test_a_mirror_that_git_cannot_read_is_made_anew(repo, session_with, followed
     assert (followed.error, states(session)) == ("", [(Authorship.OWN, CommitState.LANDED)])
 
 
+def test_the_lock_of_a_git_that_was_killed_does_not_stop_the_next_fetch(repo, followed):
+    folder = following.mirror_of(followed).folder
+    locks = [folder / "packed-refs.lock", folder / "refs/heads/main.lock"]
+    partial = folder / "objects/pack/tmp_pack_a1B2c3"
+    repo.commit("later")
+    for path in (*locks, partial):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert not following.fetch(followed, NOON)  # a git that still runs may own them
+    for path in (*locks, partial):
+        os.utime(path, (0, 0))
+    assert following.fetch(followed, NOON)
+    assert not any(path.exists() for path in (*locks, partial))
+
+
 def test_a_mirror_that_lacks_a_file_of_a_commit_is_made_anew_by_the_next_round(repo, session_with, followed):
     """Its refs can be read, so that only the comparison of patches fails. Nothing is stored of what was not found."""
     repo.branch("feature")
@@ -307,6 +323,17 @@ def test_a_mirror_that_lacks_a_file_of_a_commit_is_made_anew_by_the_next_round(r
     assert not folder.exists()
     run(DAY + following.LEASE)
     assert states(session) == [(Authorship.OWN, CommitState.OPEN)]
+
+
+def test_a_repository_does_not_use_the_mirror_of_another_that_had_its_key(repo, followed, tmp_path):
+    """As after a backup is restored that is older than the other repository."""
+    key, theirs = followed.pk, repo.commit("theirs")
+    following.fetch(followed, NOON)
+    followed.delete()
+    docs = Repo(tmp_path / "docs")
+    later = Repository.objects.create(pk=key, name="docs", url=str(docs.folder))
+    following.fetch(later, NOON)
+    assert following.mirror_of(later).resolve_commits([theirs]) == {}
 
 
 def test_a_mirror_of_a_removed_repository_is_deleted_on_each_host(repo, followed, settings, tmp_path):
