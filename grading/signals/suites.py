@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from grading.signals.shell import word_set
+from grading.formats.values import word_set
 
 
 class SuiteKind(StrEnum):

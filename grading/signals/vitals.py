@@ -24,10 +24,11 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
+from grading.formats.values import word_set
 from grading.signals.changes import FileChange
 from grading.signals.files import PATH_WORD
 from grading.signals.final_state import SuiteRun, TestState, is_code
-from grading.signals.shell import ShellCommand, word_set
+from grading.signals.shell import ShellCommand
 from grading.signals.suites import Suite, SuiteKind
 
 if TYPE_CHECKING:
