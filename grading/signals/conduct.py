@@ -16,15 +16,14 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import pairwise
-
-import msgspec
 
 from grading.formats.events import ToolCall
+from grading.formats.values import word_set
+from grading.signals.calls import is_continuation, serialise_call
 from grading.signals.confirm import CallResult
-from grading.signals.intents import GIT_VALUED, Intent, is_continuation
+from grading.signals.intents import Intent
 from grading.signals.model import Check
-from grading.signals.shell import ShellCommand
+from grading.signals.shell import GIT_VALUED, ShellCommand, operands
 
 MAX_REMEMBERED = 2_000
 MAX_COMPARED = 2_000
@@ -40,27 +39,17 @@ NONCE = re.compile(
 # What harnesses report if a command printed nothing.
 NO_OUTPUT = re.compile(r"(?:\A|\n)[ \t]{0,20}\(?(?:Bash completed with )?no output\)?\s{0,20}\Z", re.IGNORECASE)
 # Arguments that describe a call and don't change what it does.
-DESCRIPTIONS = frozenset({"description", "explanation", "reason", "justification"})
+DESCRIPTIONS = word_set("description explanation reason justification")
 # Parts of such a command line may run repeatedly or never, so its commands don't show what it must print.
 CONDITIONAL = re.compile(r"\$\(|`|<\(|\|\||\(\)|\b(?:if|for|while|until|case|function)\b")
-PRINTING_FILES = frozenset({"cat", "file", "head", "nl", "stat", "tail"})
-PRINTING_PROGRAMS = frozenset({"date", "df", "du", "env", "hostname", "id", "ps", "pwd", "uname", "wc", "whoami"})
-PRINTING_GIT = frozenset({"blame", "log", "show", "status"})
+PRINTING_FILES = word_set("cat file head nl stat tail")
+PRINTING_PROGRAMS = word_set("date df du env hostname id ps pwd uname wc whoami")
+PRINTING_GIT = word_set("blame log show status")
 # With these, git may rightly print nothing.
 NARROWING_FLAGS = (
-    "-s",
-    "--short",
-    "--porcelain",
-    "--since",
-    "--after",
-    "--until",
-    "--before",
-    "--grep",
-    "--author",
-    "-S",
-    "-G",
+    *("-s", "--short", "--porcelain", "--since", "--after", "--until", "--before", "--grep", "--author", "-S", "-G"),
 )
-WATCHERS = frozenset({"date", "jobs", "lsof", "pgrep", "ping", "ps", "sleep", "top", "uptime", "wait", "watch"})
+WATCHERS = word_set("date jobs lsof pgrep ping ps sleep top uptime wait watch")
 WATCHING_VERBS = frozenset(
     {
         *(("gh", "pr", verb) for verb in ("checks", "list", "status", "view")),
@@ -72,15 +61,14 @@ WATCHING_VERBS = frozenset(
         *(("systemctl", verb) for verb in ("is-active", "status")),
     }
 )
-READING_PROGRAMS = frozenset(
-    {"[", "awk", "basename", "cat", "cd", "cmp", "column", "comm", "cut", "df", "diff", "dirname", "du", "echo"}
-    | {"egrep", "false", "fgrep", "file", "find", "grep", "head", "id", "jq", "less", "ls", "md5sum", "more", "nl"}
-    | {"od", "printf", "pwd", "readlink", "realpath", "rg", "sed", "seq", "sha1sum", "sha256sum", "sort", "stat"}
-    | {"strings", "tail", "test", "tr", "tree", "true", "type", "uname", "uniq", "wc", "which", "whoami", "xxd", "yq"}
+READING_PROGRAMS = word_set(
+    "[ awk basename cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file find grep head id jq "
+    "less ls md5sum more nl od printf pwd readlink realpath rg sed seq sha1sum sha256sum sort stat strings tail test "
+    "tr tree true type uname uniq wc which whoami xxd yq"
 )
-READING_GIT = frozenset({"blame", "branch", "diff", "grep", "log", "ls-files", "remote", "rev-parse", "show"})
-READING_KINDS = frozenset({"plan", "read", "search", "web"})
-SQL_PROGRAMS = frozenset({"duckdb", "mysql", "psql", "sqlite3"})
+READING_GIT = word_set("blame branch diff grep log ls-files remote rev-parse show")
+READING_KINDS = word_set("plan read search web")
+SQL_PROGRAMS = word_set("duckdb mysql psql sqlite3")
 SQL_QUERY = re.compile(r"\s{0,100}(?:select|show|describe|desc|explain|with)\b", re.IGNORECASE)
 CHANGING_FLAGS = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place"), "yq": ("-i", "--inplace")}
 
@@ -93,9 +81,12 @@ class Conduct:
         self.empty_results = 0
         self.repeatable = 0
         self.repeats = 0
-        self._start: list[bool] = []  # success of the first results that record it
-        self._state = 0  # grows with everything that may have changed something
-        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()  # by call: the state after it, and its result
+        self._start: list[bool] = []
+        """Whether each of the first results that record it was a success."""
+        self._state = 0
+        """The number of times that something may have changed."""
+        self._last: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        """By call: the state after it, and its result."""
 
     @property
     def dead_start(self) -> bool:
@@ -127,10 +118,12 @@ class Conduct:
             self.on_change()
         # Test runs, status queries and reading from a running command are made again on purpose.
         is_waiting = is_continuation(call) or any(isinstance(intent.kind, Check) for intent in intents)
-        if is_waiting or any(map(_watches, commands)):
-            return
+        if not is_waiting and not any(map(_watches, commands)):
+            self._count_repeat(_call_key(call, commands), _digest_if_long(result.text), state_before)
+
+    def _count_repeat(self, key: str, text: str, state_before: int) -> None:
+        """Count a call that may be a repeat: it is one if nothing changed since the same call had the same result."""
         self.repeatable += 1
-        key, text = _call_key(call, commands), _digest_if_long(result.text)
         last_state, last_text = self._last.pop(key, (-1, ""))  # no state is -1
         if last_state == state_before and _without_nonces(last_text) == _without_nonces(text):
             self.repeats += 1
@@ -156,60 +149,48 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
 
 def _always_prints(command: ShellCommand, *, is_piped: bool) -> bool:
     """Whether a command prints something whenever it succeeds."""
-    _program, *operands = _operands(command)
+    arguments = _words(command)[1:]
     if command.program == "git":
-        return len(operands) == 1 and operands[0] in PRINTING_GIT and not _has_flag(command, NARROWING_FLAGS)
+        is_plain = len(arguments) == 1 and not command.has_option(*NARROWING_FLAGS)
+        return is_plain and arguments[0] in PRINTING_GIT
     if command.program in PRINTING_FILES:  # with a file; what comes from a pipe may be empty
-        return bool(operands) and not is_piped and "/dev/null" not in operands
+        return bool(arguments) and not is_piped and "/dev/null" not in arguments
     return command.program in PRINTING_PROGRAMS
 
 
 def _watches(command: ShellCommand) -> bool:
     """Whether the command queries a state that changes by itself, such as the time, a process or a CI run."""
-    operands = _operands(command)
-    follows = command.program == "tail" and _has_flag(command, ("-f", "-F", "--follow"))
-    return follows or command.program in WATCHERS or operands[:2] in WATCHING_VERBS or operands[:3] in WATCHING_VERBS
+    if command.program == "tail" and command.has_option("-f", "-F", "--follow"):
+        return True
+    words = _words(command)
+    return command.program in WATCHERS or words[:2] in WATCHING_VERBS or words[:3] in WATCHING_VERBS
 
 
 def _only_reads(command: ShellCommand) -> bool:
     """Whether the command is known to change nothing."""
     program = command.program
-    if any(not path.startswith("/dev/") for path, _ in command.outputs):
+    if any(not path.startswith("/dev/") for path, _appends in command.outputs):
         return False
-    if _has_flag(command, CHANGING_FLAGS.get(program, ())):
+    if program in CHANGING_FLAGS and command.has_option(*CHANGING_FLAGS[program]):
         return False
     if program == "git":
-        return bool(READING_GIT & set(_operands(command)[1:2])) or _watches(command)
+        return not READING_GIT.isdisjoint(_words(command)[1:2]) or _watches(command)
     if program in SQL_PROGRAMS:
         return any(SQL_QUERY.match(word) for word in command.argv[1:])
     return not program or program in READING_PROGRAMS or _watches(command)
 
 
-def _operands(command: ShellCommand) -> tuple[str, ...]:
-    """The program and its arguments without flags, and for git without the values of git's own flags."""
-    operands = [command.program]
-    for before, word in pairwise(("", *command.argv[1:])):
-        is_git_value = command.program == "git" and before in GIT_VALUED
-        if not word.startswith("-") and not is_git_value:
-            operands.append(word)
-    return tuple(operands)
-
-
-def _has_flag(command: ShellCommand, flags: tuple[str, ...]) -> bool:
-    return any(word.startswith(flags) for word in command.argv[1:])
+def _words(command: ShellCommand) -> tuple[str, ...]:
+    """The program and its arguments without options, and for git without the values of git's own options."""
+    return (command.program, *operands(command.argv[1:], GIT_VALUED if command.program == "git" else ()))
 
 
 def _call_key(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
     """A key that is equal for equal calls: the parsed commands of a shell call, else the tool and its arguments."""
     if commands:
-        key = repr([(one.argv, one.then, one.outputs, one.document) for one in commands])
-        return _without_nonces(_digest_if_long(key))
-    arguments = {name: value for name, value in call.arguments.items() if name not in DESCRIPTIONS}
-    try:
-        values = [call.name, call.command, call.path, arguments]
-        key = msgspec.json.encode(values, order="sorted", enc_hook=str).decode()
-    except (RecursionError, TypeError, ValueError):
-        return f"call {call.number}"
+        key = repr([(command.argv, command.then, command.outputs, command.document) for command in commands])
+    else:
+        key = serialise_call(call, ignored=DESCRIPTIONS).decode()
     return _without_nonces(_digest_if_long(key))
 
 

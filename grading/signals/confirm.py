@@ -22,6 +22,8 @@ URL_PATTERNS = {
     EffectKind.ISSUE_OPENED: outputs.ISSUE,
     EffectKind.COMMENT: outputs.COMMENT,
 }
+# What an output says if it has no effect of the kind.
+REFUSALS = {EffectKind.PR_OPENED: outputs.ALREADY_EXISTS, EffectKind.PR_REVIEWED: outputs.REVIEW_REFUSED}
 CONFIRMATIONS = {
     EffectKind.PR_MERGED: outputs.MERGED,
     EffectKind.PR_CLOSED: outputs.CLOSED_PULL,
@@ -56,28 +58,28 @@ def match_commits(intents: Sequence[Intent], result: CallResult) -> list[tuple[C
     """
     if not intents:
         return []
-    has_script = any(intent.opaque for intent in intents)
-    plain: list[Intent] = []  # each intent as often as it commits
+    expected: list[Intent] = []  # the intent of each commit that the commands make
     for intent in intents:
         if not intent.opaque:
-            plain += [intent] * intent.times
-    plain = plain[:MAX_COMMITS]
+            expected += [intent] * intent.times
+    expected = expected[:MAX_COMMITS]
     lines = list(outputs.parse_commit_lines(result.text))
-    if len(lines) > len(plain):  # prefer lines with the subject of a command, then lines with a count of files
-        subjects = {intent.subject for intent in plain} - {""}
+    if len(lines) > len(expected):  # prefer lines with the subject of a command, then lines with a count of files
+        subjects = {intent.subject for intent in expected} - {""}
         lines.sort(key=lambda line: (line.subject not in subjects, not line.has_stat))
-    further_lines = [line for line in lines[len(plain) :] if line.has_stat] if has_script else []
-    lines = lines[: len(plain)] + further_lines
-    matches = []
-    for index, line in enumerate(lines[:MAX_COMMITS]):
+    matches = [(_make_commit(line, intent, result.at), intent) for line, intent in zip(lines, expected, strict=False)]
+    if any(intent.opaque for intent in intents):
+        further_lines = [line for line in lines[len(expected) :] if line.has_stat]
         # Which intent made a further commit is unknown; the last stands for it.
-        intent = plain[index] if index < len(plain) else intents[-1]
-        paths = tuple(dict.fromkeys((*named_files(intent), *line.paths)))
-        is_empty = intent.may_be_empty and not line.has_stat
-        hash_ = "" if is_empty else line.hash  # an empty commit does not count, and callers skip it by its hash
-        commit = Commit(hash=hash_, branch=line.branch, subject=line.subject, at=result.at, paths=paths)
-        matches.append((commit, intent))
-    return matches
+        matches += [(_make_commit(line, intents[-1], result.at), intents[-1]) for line in further_lines]
+    return matches[:MAX_COMMITS]
+
+
+def _make_commit(line: outputs.CommitLine, intent: Intent, at: int) -> Commit:
+    """The commit of a line. An empty one, which doesn't count, has no hash: callers skip it."""
+    is_empty = intent.may_be_empty and not line.has_stat
+    paths = tuple(dict.fromkeys((*named_files(intent), *line.paths)))
+    return Commit(hash="" if is_empty else line.hash, branch=line.branch, subject=line.subject, at=at, paths=paths)
 
 
 def named_files(intent: Intent) -> tuple[str, ...]:
@@ -91,14 +93,17 @@ def find_effect_keys(intent: Intent, result: CallResult) -> list[str]:
     kind = intent.kind
     if not isinstance(kind, EffectKind):
         return []
-    refusal = {EffectKind.PR_OPENED: outputs.ALREADY_EXISTS, EffectKind.PR_REVIEWED: outputs.REVIEW_REFUSED}.get(kind)
-    if refusal is not None and refusal.search(result.text):
+    if kind in REFUSALS and REFUSALS[kind].search(result.text):
         return []
     if kind in URL_PATTERNS:
         # If the call has several intents of the kind, this one's is the `nth` URL; in a loop, all are.
         urls = outputs.find_urls(URL_PATTERNS[kind], result.text)
         return urls[:MAX_KEYS] if intent.repeats else urls[intent.nth : intent.nth + 1]
-    return _keys_of_messages(intent, CONFIRMATIONS[kind], result) or _keys_by_status(intent, result)
+    keys = _keys_of_messages(intent, CONFIRMATIONS[kind], result)
+    if keys:
+        return keys
+    key = _key_by_status(intent, result)
+    return [key] if key else []
 
 
 def _keys_of_messages(intent: Intent, pattern: re.Pattern[str], result: CallResult) -> list[str]:
@@ -109,34 +114,40 @@ def _keys_of_messages(intent: Intent, pattern: re.Pattern[str], result: CallResu
     keys = []
     for match in islice(pattern.finditer(result.text), MAX_KEYS):
         reference = (match["what"] or "").rstrip(".")
-        # References (`12`, `o/r#12`, a URL) with different numbers mean different issues or pull requests.
-        numbers = {match[0] for match in map(NUMBER_AT_END.search, (intent.target, reference)) if match}
-        if len(numbers) < 2:  # noqa: PLR2004
+        if not _are_different(intent.target, reference):
             keys.append(reference or intent.target or match.group())
     if intent.repeats or not keys:
         return list(dict.fromkeys(keys))
     return [intent.target or keys[0]]
 
 
-def _keys_by_status(intent: Intent, result: CallResult) -> list[str]:
-    """The key of a merge or review that succeeded by its exit status: without a terminal gh prints nothing about it."""
+def _are_different(target: str, reference: str) -> bool:
+    """Whether two references to issues or pull requests (`12`, `o/r#12`, a URL) have numbers that differ."""
+    one, other = NUMBER_AT_END.search(target), NUMBER_AT_END.search(reference)
+    return one is not None and other is not None and one[0] != other[0]
+
+
+def _key_by_status(intent: Intent, result: CallResult) -> str:
+    """The key of a merge or review that succeeded by its exit status, since gh prints nothing about it without a
+    terminal; "" if it didn't, or if a review's target is unknown.
+    """
     succeeded = result.ok is True and intent.proven
     if not succeeded and intent.echoes_status:
         succeeded = outputs.STATUS_ZERO.search(result.text) is not None
     if not succeeded or outputs.REFUSED.search(result.text):
-        return []
+        return ""
     if intent.kind is EffectKind.PR_MERGED:
-        return [intent.target or CURRENT_BRANCH_KEY]
-    if intent.kind is EffectKind.PR_REVIEWED and intent.target:
-        return [intent.target]
-    return []
+        return intent.target or CURRENT_BRANCH_KEY
+    return intent.target if intent.kind is EffectKind.PR_REVIEWED else ""
 
 
 def may_have_merged(intent: Intent, result: CallResult) -> bool:
     """Whether an unconfirmed merge may have happened: gh merges first, and may then fail in the local repository."""
     if intent.is_deferred or not intent.target:
         return False
-    return "failed to run git" in result.text or not (result.ok is False or outputs.REFUSED.search(result.text))
+    if "failed to run git" in result.text:
+        return True
+    return result.ok is not False and not outputs.REFUSED.search(result.text)
 
 
 def find_check_outcomes(intent: Intent, result: CallResult) -> dict[str, bool]:
@@ -166,19 +177,23 @@ def find_suite_runs(intents: Sequence[Intent], result: CallResult) -> list[tuple
     parts = _split_by_headings([intent for intent, _suite in suites], result.text)
     runs: list[tuple[Intent, SuiteRun | None]] = []
     for index, (intent, suite) in enumerate(suites):
-        text = parts[index] if parts else result.text
+        text, ok = result.text, result.ok
+        if parts:
+            is_last = index == len(parts) - 1
+            text, ok = parts[index], result.ok if is_last else None
         is_alone = len(suites) == 1 or bool(parts)
-        ok = result.ok if not parts or index == len(parts) - 1 else None
         passed, is_over = _read_outcome(intent, text, ok=ok, is_alone=is_alone)
-        if not is_over or (passed is not False and result.is_running):
+        may_go_on = result.is_running and passed is not False
+        if not is_over or may_go_on:
             runs.append((intent, None))
             continue
-        is_first = intent is suites[0][0] and intent.kind is Check.TESTS
-        is_mixed = outputs.TESTS_GREEN.search(text) is not None
-        if passed is False and ((intent.repeats and is_mixed) or (not is_alone and (is_mixed or not is_first))):
-            passed = None
-        if passed is False and any(run.passed and run.suite.covers(suite) for _intent, run in runs if run is not None):
-            passed = None
+        if passed is False:
+            is_mixed = outputs.TESTS_GREEN.search(text) is not None
+            is_first = index == 0 and intent.kind is Check.TESTS
+            may_be_others = (intent.repeats and is_mixed) or (not is_alone and (is_mixed or not is_first))
+            passed_before = any(run.passed and run.suite.covers(suite) for _intent, run in runs if run is not None)
+            if may_be_others or passed_before:
+                passed = None
         runs.append((intent, _make_run(suite, text, passed=passed, at=result.at, place=intent.place)))
     return runs
 
@@ -214,7 +229,8 @@ def find_hook_run(result: CallResult) -> SuiteRun | None:
 
 
 def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool) -> tuple[bool | None, bool]:
-    """Whether a run passed, by the summary in its output or by its exit status, and whether it was made and is over.
+    """(whether a run passed, None if unknown; whether it was made and is over), by the summary in its output or by its
+    exit status.
 
     `ok`: whether the call succeeded. `is_alone`: no other run shares the output.
     """
@@ -223,12 +239,12 @@ def _read_outcome(intent: Intent, text: str, *, ok: bool | None, is_alone: bool)
     else:
         passed = outputs.read_test_outcome(text)
     if ok is False and intent.is_last:
-        # A failing exit status outweighs a summary of passed tests. Without a summary, the tests failed only if nothing
-        # before them could fail and the runner started.
         if passed is None and outputs.never_ran(text):
             return None, outputs.shows_refusal(text)
-        fails_silently = passed is None and intent.is_first and is_alone
-        if passed or fails_silently:
+        # A failing exit status outweighs a summary of passed tests. Without a summary, the tests failed only if nothing
+        # before them could fail.
+        failed_silently = passed is None and intent.is_first and is_alone
+        if passed or failed_silently:
             passed = False
     if passed is None and ok is True and intent.proven:
         passed = True

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from grading.formats.events import (
     ApiError,
     Boundary,
@@ -23,6 +21,7 @@ from grading.formats.events import (
 from grading.formats.lines import RecentKeys
 from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
+from grading.signals.calls import is_continuation, parse_commands, serialise_call
 from grading.signals.changes import FileChange, is_absolute
 from grading.signals.conduct import Conduct
 from grading.signals.confirm import CallResult
@@ -35,7 +34,7 @@ from grading.signals.final_state import (
     find_final_state,
     find_restore,
 )
-from grading.signals.intents import Intent, find_intents, is_continuation, parse_commands, prints_log, shows_head
+from grading.signals.intents import Intent, find_intents, find_log_command, shows_head
 from grading.signals.model import Check, EffectKind, Signals, TokenTotals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
@@ -74,7 +73,7 @@ def extract(events: Iterable[Event]) -> Signals:
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A call without a result yet. `digest` identifies calls with the same name, command, path and arguments.
+    """A call without a result yet. `digest` is the same for calls with the same name, command, path and arguments.
 
     `directory` is where its last command acts, "" if unknown.
     """
@@ -83,33 +82,31 @@ class _OpenCall:
     commands: tuple[ShellCommand, ...]
     intents: tuple[Intent, ...]
     digest: str
-    directory: str = ""
+    directory: str
 
+    @property
+    def only_continues(self) -> bool:
+        """Whether the call only reads from a running command, or writes to it: its output is that command's."""
+        return is_continuation(self.call) and all(len(command.argv) <= 1 for command in self.commands)
 
-def _digest_call(call: ToolCall) -> str:
-    """A digest of a call's name, command, path and arguments; of the first three if JSON can't have the arguments."""
-    identity = [call.name, call.command, call.path]
-    try:
-        body = msgspec.json.encode([*identity, call.arguments], order="sorted", enc_hook=str)
-    except (RecursionError, TypeError, ValueError):
-        body = repr(identity).encode(errors="surrogatepass")
-    return hashlib.blake2b(body, digest_size=16).hexdigest()
-
-
-def _find_session(call: ToolCall) -> str:
-    """The id of the running shell or task that a call names in its arguments; "" if it names none."""
-    ids = [call.arguments.get(key) for key in SESSION_KEYS]
-    return next((str(value)[:MAX_SESSION] for value in ids if isinstance(value, int | str)), "")
+    @property
+    def session(self) -> str:
+        """The id of the running shell or task that the call names in its arguments; "" if it names none."""
+        for key in SESSION_KEYS:
+            value = self.call.arguments.get(key)
+            if isinstance(value, int | str):
+                return str(value)[:MAX_SESSION]
+        return ""
 
 
 class _Collector:
     """The state of the pass. `counts` has the counts of `Signals`, by shorter names.
 
-    `open_calls` and `failed_digests` are capped, oldest out first. `user_record` is the record of the last user
-    message: further messages with it are parts of the same turn. `user_spoke_last`: no assistant message came since.
-    `requests` are the (number, text) of the user's last messages, and `closing_text` is the last assistant message.
-    `done_digests` are the edits that succeeded. `cut` is the reason of an API error after which neither an assistant
-    message nor a call came. `concluded`: an assistant message came after the last call and result.
+    `open_calls` and `failed_digests` are capped, oldest out first. `done_digests` are of the edits that succeeded.
+    `user_record` is the record of the last user message: further messages with it are parts of the same turn.
+    `user_spoke_last`: no assistant message came since. `requests` are the (number, text) of the user's last messages,
+    and `closing_text` is the last assistant message. `cut` is the reason of an API error after which neither an
+    assistant message nor a call came. `concluded`: an assistant message came after the last call and result.
     """
 
     def __init__(self) -> None:
@@ -175,27 +172,38 @@ class _Collector:
             self.concluded = self.concluded and self.user_spoke_last
 
     def on_message(self, message: Message) -> None:
-        """Count a message. The first user message says what the task is; an answer of the assistant concludes."""
-        if message.role is Role.ASSISTANT and not message.sidechain:
-            self.cut = ""
-            self.user_spoke_last = False
-            self.concluded = self.concluded or bool(not message.thinking and message.text.strip())
-            if not message.thinking:
-                self.closing_text = message.text[-MAX_TEXT:]
-        if message.role is Role.ASSISTANT and not message.thinking:
-            self.counts["assistant"] += 1
-            if not message.sidechain:
-                self.final_message = message.number
+        if message.role is Role.ASSISTANT:
+            self.on_assistant_message(message)
         elif message.role is Role.USER and not message.sidechain:
-            if not message.record or message.record != self.user_record:  # else another part of the same turn
-                self.counts["user"] += 1
-            self.user_record = message.record
-            self.user_spoke_last = True
-            self.conduct.on_change()
-            self.requests = [*self.requests[1 - MAX_REQUESTS :], (message.number, message.text[:MAX_TEXT])]
-            self.task = self.task or first_request_line(message.text)
-            lines = message.text[:4_000].strip().splitlines() or [""]
-            self.first_line = self.first_line or lines[0].strip()
+            self.on_user_message(message)
+
+    def on_assistant_message(self, message: Message) -> None:
+        """Count a message of the assistant. Anything that it writes to the user concludes the session, for now."""
+        is_thought = message.thinking
+        if not is_thought:
+            self.counts["assistant"] += 1
+        if message.sidechain:
+            return
+        self.cut = ""
+        self.user_spoke_last = False
+        if not is_thought:
+            self.final_message = message.number
+            self.closing_text = message.text[-MAX_TEXT:]
+            self.concluded = self.concluded or bool(message.text.strip())
+
+    def on_user_message(self, message: Message) -> None:
+        """Count a message of the user, unless it is another part of the same turn. The first request is the task."""
+        if not message.record or message.record != self.user_record:
+            self.counts["user"] += 1
+        self.user_record = message.record
+        self.user_spoke_last = True
+        self.conduct.on_change()
+        self.requests = [*self.requests, (message.number, message.text[:MAX_TEXT])][-MAX_REQUESTS:]
+        if not self.task:
+            self.task = first_request_line(message.text)
+        if not self.first_line:
+            lines = message.text[:MAX_TEXT].strip().splitlines() or [""]
+            self.first_line = lines[0].strip()
 
     def on_usage(self, usage: Usage) -> None:
         """Add up tokens and cost; what no response records, and other sessions' responses, stay out of the sums."""
@@ -215,7 +223,7 @@ class _Collector:
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
-        digest = _digest_call(call)
+        digest = hashlib.blake2b(serialise_call(call), digest_size=16).hexdigest()
         if digest in self.failed_digests:
             self.counts["retries"] += 1
             self.failed_digests.discard(digest)
@@ -246,27 +254,13 @@ class _Collector:
 
         A result whose call is unknown can only confirm the earlier ones.
         """
-        self.counts["results"] += 1
-        self.concluded = self.concluded and event.sidechain
-        is_rejected = event.failed is not False and outputs.REJECTED.match(event.text) is not None
-        self.counts["rejected"] += is_rejected
         opened = self.open_calls.pop(event.call_id, None)
-        ok = None if is_rejected else looks.reported_success(event)
-        if ok is False and opened is not None and opened.digest in self.done_digests:
-            ok = None  # the same edit was made before
-        result = CallResult(text=outputs.clean_output(event.text), ok=ok, at=event.number)
-        self.counts["known"] += result.ok is not None
+        result = CallResult(text=outputs.clean_output(event.text), ok=self.count_result(event, opened), at=event.number)
         if opened is None:
-            self.counts["unpaired"] += 1
-            self.counts["failed"] += result.ok is False
             self.work.confirm_open(replace(result, ok=None))
             return
-        if result.ok is False and looks.is_negative_answer(opened.commands, event.exit_code, event.text[:4_000]):
-            result = replace(result, ok=None)  # such as a `grep` that finds nothing
-        self.counts["failed"] += result.ok is False
-        if is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands):
-            # The call only reads from, or writes to, a running command: the output is that command's.
-            self.work.confirm_open(replace(result, ok=None, session=_find_session(opened.call)))
+        if opened.only_continues:
+            self.work.confirm_open(replace(result, ok=None, session=opened.session))
         count_before = self.work.change_count
         if result.ok is False:
             self.counts["failed_edits"] += opened.call.kind in EDITING_KINDS
@@ -274,43 +268,80 @@ class _Collector:
         else:
             self.on_success(opened, result)
         self.work.add_result(opened.intents, result)
-        if result.ok is not False and prints_log(opened.commands):
-            # The log begins with HEAD if a commit of this call has its hash printed after it, or if the call makes no
-            # commit and its log begins there.
-            shows_own_hash = any(intent.shows_hash for intent in opened.intents)
-            is_only_log = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
-            self.work.confirm_hidden(result, is_head=shows_own_hash or is_only_log)
+        if result.ok is not False:
+            self.confirm_logged(opened, result)
         self.places.track_result(result.text)
-        self.conduct.on_result(
-            opened.call, opened.commands, opened.intents, result, changed=self.work.change_count > count_before
-        )
+        changed = self.work.change_count > count_before
+        self.conduct.on_result(opened.call, opened.commands, opened.intents, result, changed=changed)
+
+    def count_result(self, event: ToolResult, opened: _OpenCall | None) -> bool | None:
+        """Count a result of a call, None if the call is unknown; returns whether the call succeeded, None if that is
+        unknown. A negative answer is neither, such as that of a `grep` that finds nothing.
+        """
+        self.counts["results"] += 1
+        self.counts["unpaired"] += opened is None
+        self.concluded = self.concluded and event.sidechain
+        if event.failed is not False and outputs.REJECTED.match(event.text):
+            self.counts["rejected"] += 1
+            return None
+        ok = looks.reported_success(event)
+        if ok is False and opened is not None and opened.digest in self.done_digests:
+            return None  # the same edit was made before
+        self.counts["known"] += ok is not None
+        if ok is False and opened is not None and looks.is_negative_answer(opened.commands, event):
+            return None
+        self.counts["failed"] += ok is False
+        return ok
+
+    def confirm_logged(self, opened: _OpenCall, result: CallResult) -> None:
+        """Count hidden commits that the output of a git command lists.
+
+        The list begins with HEAD if a commit of the same call has its hash printed after it, or if the call makes no
+        commit and its first list begins there.
+        """
+        log_command = find_log_command(opened.commands)
+        if log_command is None:
+            return
+        if any(intent.is_commit for intent in opened.intents):
+            is_head = any(intent.shows_hash for intent in opened.intents)
+        else:
+            is_head = shows_head(log_command)
+        self.work.confirm_hidden(result, is_head=is_head)
 
     def on_success(self, opened: _OpenCall, result: CallResult) -> None:
         """Record what a call that did not fail read, changed, or may have changed."""
-        if opened.call.kind == "web":
+        call, commands = opened.call, opened.commands
+        if call.kind == "web":
             self.counts["web"] += 1
-        if opened.call.kind == "read" and opened.call.path:
-            self.work.add_existing_path(opened.call.path)
+        if call.kind == "read" and call.path:
+            self.work.add_existing_path(call.path)
         reads_before = len(self.reads)
-        if len(self.reads) < MAX_READS:
-            self.reads.update(looks.find_reads(opened.call, opened.commands, opened.digest))
-        changes = []
-        for change in files.find_changes(opened.call, result.text, opened.commands):
-            if not is_absolute(change.path) and self.places.is_scratch(opened.directory):
-                change = replace(change, path=f"{opened.directory}/{change.path}")  # noqa: PLW2901
+        if reads_before < MAX_READS:
+            self.reads.update(looks.find_reads(call, commands, opened.digest))
+        changes = self.find_changes(opened, result)
+        for change in changes:
             self.work.add_file(change)
-            changes.append(change)
         outside = [change for change in changes if not self.places.is_scratch(change.path)]
-        self.vitals.on_success(opened.call, opened.commands, result.text, outside, reads=reads_before)
-        restore = find_restore(opened.commands, result.at)
+        self.vitals.on_success(call, commands, result.text, outside, reads=reads_before)
+        restore = find_restore(commands, result.at)
         if restore is not None:
             self.restores = [*self.restores, restore][-MAX_LINKS:]
-        if opened.call.kind in EDITING_KINDS:
+        if call.kind in EDITING_KINDS:
             self.counts["edits"] += 1
             if len(self.done_digests) < MAX_OPEN_CALLS:
                 self.done_digests.add(opened.digest)
-        self.work.add_possible_writes(files.find_script_paths(opened.call, opened.commands))
-        self.work.confirm_writes(files.find_changed_paths(opened.commands, result.text), result.at)
+        self.work.add_possible_writes(files.find_script_paths(call, commands))
+        self.work.confirm_writes(files.find_changed_paths(commands, result.text), result.at)
+
+    def find_changes(self, opened: _OpenCall, result: CallResult) -> list[FileChange]:
+        """The file changes of a call that did not fail; relative paths in a temporary directory become absolute."""
+        changes = list(files.find_changes(opened.call, result.text, opened.commands))
+        if not self.places.is_scratch(opened.directory):
+            return changes
+        return [
+            change if is_absolute(change.path) else replace(change, path=f"{opened.directory}/{change.path}")
+            for change in changes
+        ]
 
     def own_runs(self) -> list[SuiteRun]:
         """The runs of tests and builds outside temporary directories."""

@@ -7,14 +7,14 @@ apart from another's, if only a sandbox or the network refused something, or if 
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from grading.signals.changes import TEST_FILE
 from grading.signals.outputs import NO_FAILURES, Failures
-from grading.signals.shell import ShellCommand
+from grading.signals.shell import ShellCommand, operands
 from grading.signals.suites import Suite, SuiteKind, is_within
 
 # The most runs that are compared, the last ones.
@@ -88,6 +88,10 @@ class Restore:
     at: int
     paths: tuple[str, ...] = ()
 
+    def includes(self, path: str) -> bool:
+        """Whether it took back the changes in a file, or may have."""
+        return not self.paths or any(is_within(path, folder) or is_within(folder, path) for folder in self.paths)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCourse:
@@ -126,31 +130,32 @@ def find_final_state(course: SessionCourse) -> FinalState:
     """How a session ended."""
     changes_at = sorted(at for at, path in course.edits if is_code(path))
     runs = course.runs[-MAX_RUNS:]
-    test_runs = [run for run in runs if run.suite.kind is SuiteKind.TESTS]
-    tests = _Standing(test_runs, changes_at)
-    # Green tests show that the code builds.
-    builds = _Standing([run for run in runs if run.suite.kind is SuiteKind.BUILD or run in test_runs], changes_at)
+    tests = _Standing([run for run in runs if run.suite.kind is SuiteKind.TESTS], changes_at)
+    builds = _Standing(runs, changes_at)  # with the tests: green ones show that the code builds
     first_change = min([*changes_at, *course.commits_at], default=None)
     baseline = [run for run in runs if run.passed is False and (first_change is None or run.at < first_change)]
-    own_red = [run for run in tests.red if _is_own(run, first_change, baseline)]
-    if _is_deliberate(own_red, course):
-        own_red = []
-    broken = [run for run in builds.red if run.suite.kind is SuiteKind.BUILD and _is_own(run, first_change, baseline)]
+    red_tests = [run for run in tests.red if _is_own(run, first_change, baseline)]
+    if _is_deliberate(red_tests, course):
+        red_tests = []
+    red_builds = [
+        run for run in builds.red if run.suite.kind is SuiteKind.BUILD and _is_own(run, first_change, baseline)
+    ]
     failures = []
-    if own_red:
-        failures.append(f"the last run of {_names(own_red)} failed")
-    elif broken:
-        failures.append(f"the last build by {_names(broken)} failed")
+    if red_tests:
+        failures.append(f"the last run of {_names(red_tests)} failed")
+    elif red_builds:
+        failures.append(f"the last build by {_names(red_builds)} failed")
     if any(at < course.failed_check_at for at in course.pushes_at):
         failures.append("CI failed after its last push")
     if course.rejected_push_at > max(course.pushes_at, default=0):
         failures.append("its last push was rejected")
-    failures += _taken_back(course)
-    return FinalState(tests=tests.state, failures=tuple(failures), broke_tests=bool(own_red))
+    if taken_back := _find_taken_back(course):
+        failures.append(taken_back)
+    return FinalState(tests=tests.state, failures=tuple(failures), broke_tests=bool(red_tests))
 
 
 class _Standing:
-    """What runs of one kind leave behind: the red ones that stand, those whose state is unclear, and the green ones.
+    """What runs leave behind at the end: the red ones that stand, those whose state is unclear, and the green ones.
 
     `changes_at` are the events of the session's changes of code, in order.
     """
@@ -167,21 +172,22 @@ class _Standing:
         self.red = [run for run in self.red if run.at >= last_change]
 
     def add(self, run: SuiteRun) -> None:
-        """Follow one more run."""
+        """Follow one more run. A run with a known outcome replaces the earlier ones that it covers."""
         if run.passed is None:
             if run.was_refused or not self.passed_before(run):
                 self.unclear.append(run)
             return
-        uncovered = [red for red in self.red if not run.suite.covers(red.suite, red.failures.places)]
+        self.red = [red for red in self.red if not run.suite.covers(red.suite, red.failures.places)]
         self.unclear = [one for one in self.unclear if not run.suite.covers(one.suite, one.failures.places)]
         if not run.passed:
-            self.red = [*uncovered, run]
+            self.red.append(run)
             return
         self.green.append(run)
-        touched = [red for red in uncovered if run.suite.may_overlap(red.suite, red.failures.places)]
-        self.red = [red for red in uncovered if red not in touched]
-        # A run that shows no failure says nothing against a later green one.
+        # An unclear run that shows no failure says nothing against a later green one.
         self.unclear = [one for one in self.unclear if one.shows_failures or not run.suite.is_related(one.suite)]
+        # A red run that may have run some of the same tests becomes unclear.
+        touched = [red for red in self.red if run.suite.may_overlap(red.suite, red.failures.places)]
+        self.red = [red for red in self.red if red not in touched]
         self.unclear += touched
 
     def passed_before(self, run: SuiteRun) -> bool:
@@ -218,49 +224,54 @@ def _is_deliberate(runs: Sequence[SuiteRun], course: SessionCourse) -> bool:
     return only_tests and DELIBERATE.search(course.closing_text) is not None
 
 
-def _taken_back(course: SessionCourse) -> Iterator[str]:
-    """The failure that the work was taken back, if an effect shows it and no further work came after it."""
-    last_work = max([at for at, _path in course.edits] + list(course.commits_at), default=0)
-    if course.undone_at > last_work and not course.commits_at:
-        yield "its own commit was taken back" if course.undone_count == 1 else "its own commits were taken back"
-        return
-    own_paths = {path for _at, path in course.edits}
-    restores = [one for one in course.restores if one.at >= last_work]
-    if not restores or not own_paths or course.commits_at:
-        return
+def _find_taken_back(course: SessionCourse) -> str:
+    """The failure that the work was taken back, if an effect shows it and no further work came after it; else ""."""
+    if course.commits_at:
+        return ""
+    last_work = max((at for at, _path in course.edits), default=0)
+    if course.undone_at > last_work:
+        return "its own commit was taken back" if course.undone_count == 1 else "its own commits were taken back"
+    restores = [restore for restore in course.restores if restore.at >= last_work]
+    if not restores or not course.edits:
+        return ""
     # Only messages after the work and before the restore can have asked for it.
     texts = [text for at, text in course.requests if course.edits[0][0] < at < restores[-1].at]
     if not any(map(TAKE_BACK.search, texts[-MAX_REQUESTS_BEFORE_RESTORE:])):
-        return
-    restored = [path for one in restores for path in one.paths]
-    if any(not one.paths for one in restores) or all(
-        any(is_within(path, folder) or is_within(folder, path) for folder in restored) for path in own_paths
-    ):
-        yield "the user had its work taken back"
+        return ""
+    all_restored = all(any(restore.includes(path) for restore in restores) for _at, path in course.edits)
+    return "the user had its work taken back" if all_restored else ""
 
 
 def find_restore(commands: Sequence[ShellCommand], at: int) -> Restore | None:
     """The files whose changes a command line takes back; None if it takes none back."""
     paths: list[str] = []
     for command in commands:
-        arguments = [word for word in command.argv[1:] if not word.startswith("-")]
-        flags = {word for word in command.argv[1:] if word.startswith("-")}
         if command.program == "rm":
-            paths += arguments
-        if command.program != "git" or not arguments:
-            continue
-        verb, operands = arguments[0], arguments[1:]
-        if verb == "restore" and ("--staged" not in flags or "--worktree" in flags):
-            paths += operands
-        elif verb == "checkout" and not flags & {"-b", "-B", "--orphan"}:
-            paths += [word for word in operands if "--" in flags or "." in word]  # else a branch
-        elif verb == "clean" and any("f" in flag for flag in flags):
-            paths += operands or ["."]
-        elif (verb == "reset" and "--hard" in flags) or (verb == "stash" and operands[:1] in ([], ["push"], ["save"])):
-            paths.append(".")
+            paths += operands(command.argv[1:])
+        elif command.program == "git":
+            paths += _restored_paths(command)
     if not paths:
         return None
     return Restore(at=at, paths=() if "." in paths else tuple(path.rstrip("/") for path in paths))
+
+
+def _restored_paths(command: ShellCommand) -> list[str]:
+    """The paths whose changes a git command takes back; "." for all of them."""
+    verb, *names = operands(command.argv[1:]) or [""]
+    flags = {word for word in command.argv[1:] if word.startswith("-")}
+    if verb == "restore":
+        only_unstages = "--staged" in flags and "--worktree" not in flags
+        return [] if only_unstages else names
+    if verb == "checkout":
+        makes_branch = bool(flags & {"-b", "-B", "--orphan"})
+        return [] if makes_branch else [name for name in names if "--" in flags or "." in name]  # else a branch
+    if verb == "clean":
+        is_forced = any("f" in flag for flag in flags)
+        return (names or ["."]) if is_forced else []
+    takes_all_back = (verb == "reset" and "--hard" in flags) or (
+        verb == "stash" and names[:1] in ([], ["push"], ["save"])
+    )
+    return ["."] if takes_all_back else []
 
 
 def _names(runs: Sequence[SuiteRun]) -> str:

@@ -2,16 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from grading.formats.values import text
 from grading.signals.model import Check, EffectKind
 
 PROGRAMS = frozenset({"gh", "glab", "hub"})
 VERB_EFFECTS = {
-    "pull-request": EffectKind.PR_OPENED,
     "pr create": EffectKind.PR_OPENED,
     "pr merge": EffectKind.PR_MERGED,
     "pr close": EffectKind.PR_CLOSED,
@@ -26,7 +26,9 @@ VERB_EFFECTS = {
     "issue note": EffectKind.COMMENT,
 }
 CHECK_VERBS = frozenset({"pr checks", "run watch", "run view", "run list", "ci status"})
+TARGET = re.compile(r"#?\d{1,9}|https?://\S{1,300}")
 BODY_FLAGS = frozenset({"-b", "--body", "-m", "--message"})
+BODY_ASSIGNMENT = re.compile(r"(?:--)?body=")
 NUMBER_KEYS = ("pull_number", "pullNumber", "issue_number", "number")
 API_PATHS = (
     (re.compile(r"pulls/\d+/merge/?$|merge_requests/\d+/merge/?$"), EffectKind.PR_MERGED),
@@ -64,45 +66,55 @@ def parse_command(argv: tuple[str, ...], document: str | None = None) -> ForgeRe
     """The request of a forge's command line; None if it neither changes nor queries anything, such as a dry run or a
     page opened in a browser. `document` is the here-document that the command reads.
     """
-    arguments: list[str] = []
-    rest = iter(argv[1:])
-    for word in rest:
-        if word in ("-R", "--repo"):
-            next(rest, None)
-        elif not word.startswith("--repo="):
-            arguments.append(word)
+    arguments = _without_repository(argv[1:])
     if {"--dry-run", "--web", "--help", "-w"} & set(arguments):
         return None
     verb = " ".join(arguments[:2])
-    target = next((word for word in arguments[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
-    target = target.lstrip("#")
+    target = next((word.lstrip("#") for word in arguments[2:] if TARGET.fullmatch(word)), "")
     if verb in CHECK_VERBS:
-        if any(word.startswith("--log") for word in arguments):
-            return None
-        return ForgeRequest(kind=Check.CI, target=target, done_on_success="--exit-status" in arguments)
+        prints_log = any(word.startswith("--log") for word in arguments)
+        done_on_success = "--exit-status" in arguments
+        return None if prints_log else ForgeRequest(kind=Check.CI, target=target, done_on_success=done_on_success)
     if verb == "pr view":
         if any("statusCheckRollup" in word for word in arguments):
             return ForgeRequest(kind=Check.CI, target=target, done_on_success=False)
         return ForgeRequest(kind=Check.MERGE, target=target)
     if arguments[:1] == ["api"]:
         effect = _api_effect(arguments)
+    elif arguments[:1] == ["pull-request"]:  # of hub
+        effect = EffectKind.PR_OPENED
     else:
-        effect = VERB_EFFECTS.get("pull-request" if arguments[:1] == ["pull-request"] else verb)
+        effect = VERB_EFFECTS.get(verb)
     if effect is None:
         return None
-    # `--body=text` wins over `--body text`, and both over the here-document.
-    body = next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
-    body = next((word.partition("=")[2] for word in arguments if re.match(r"(?:--)?body=", word)), body)
-    body = body or document or ""
+    body = _find_body(arguments) or document or ""
     # A text with a shell variable isn't what is posted, so it has no digest.
-    is_comment = effect is EffectKind.COMMENT and "$" not in body
+    has_digest = effect is EffectKind.COMMENT and "$" not in body
     return ForgeRequest(
         kind=effect,
         target=target,
         # `glab mr merge` may only schedule the merge for when the pipeline has passed.
         done_on_success=argv[0].endswith("gh") and not {"--auto", "--disable-auto"} & set(arguments),
-        body=_digest(body) if is_comment else "",
+        body=_digest(body) if has_digest else "",
     )
+
+
+def _without_repository(arguments: Sequence[str]) -> list[str]:
+    """The arguments without the option that names a repository."""
+    repository_options = ("-R", "--repo")
+    return [
+        word
+        for previous, word in pairwise(("", *arguments))
+        if word not in repository_options and previous not in repository_options and not word.startswith("--repo=")
+    ]
+
+
+def _find_body(arguments: Sequence[str]) -> str:
+    """The text of a comment; "" without one. `--body=text` wins over `--body text`."""
+    for word in arguments:
+        if BODY_ASSIGNMENT.match(word):
+            return word.partition("=")[2]
+    return next((word for flag, word in pairwise(arguments) if flag in BODY_FLAGS), "")
 
 
 def _api_effect(arguments: list[str]) -> EffectKind | None:
@@ -125,17 +137,15 @@ def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest | N
         return None
     number = next((arguments[key] for key in NUMBER_KEYS if isinstance(arguments.get(key), int | str)), "")
     repository = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
-    body = arguments.get("body")
-    # A text with a shell variable isn't what is posted, so it has no digest.
-    is_comment = effect is EffectKind.COMMENT and isinstance(body, str)
+    body = text(arguments.get("body"))
     return ForgeRequest(
         kind=effect,
         target=f"{repository}#{number}"[:200] if number else "",
-        body=_digest(str(body)) if is_comment else "",
+        body=_digest(body) if effect is EffectKind.COMMENT else "",
     )
 
 
 def _digest(body: str) -> str:
     """A digest by which a comment posted twice is recognised, whatever its white space; "" for an empty one."""
-    text = " ".join(body.split())
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""
+    words = " ".join(body.split())
+    return hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=12).hexdigest() if words else ""

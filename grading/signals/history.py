@@ -73,13 +73,10 @@ class History:
         """
         # A hidden commit with the same intent or subject may be this one, so it is no longer hidden.
         self.hidden = [one for one in self.hidden if one.intent is not intent and one.subject != commit.subject]
-        if any(one.is_same(commit.hash) for one in self.commits) or commit.hash in self.undone:
+        is_counted = any(one.is_same(commit.hash) for one in self.commits) or commit.hash in self.undone
+        if is_counted:
             return False
-        replaced = None
-        if intent.rewrites or commit.subject in self.recommitted:
-            replaced = self.find_subject(commit.subject)
-        if replaced is None and intent.amends:
-            replaced = self.find_last_on_branch(commit.branch)
+        replaced = self.find_replaced(commit, intent)
         if replaced is not None:
             self.recommitted.discard(commit.subject)
             self.commits[replaced] = commit
@@ -94,10 +91,23 @@ class History:
         self.commits.append(commit)
         return True
 
+    def find_replaced(self, commit: Commit, intent: Intent) -> int | None:
+        """The index of the commit that a new one replaces: by a rebase, again after a soft reset, or by an amend; None
+        if it replaces none.
+        """
+        replaced = None
+        if intent.rewrites or commit.subject in self.recommitted:
+            replaced = self.find_subject(commit.subject)
+        if replaced is None and intent.amends:
+            replaced = self.find_last_on_branch(commit.branch)
+        return replaced
+
     def find_subject(self, subject: str) -> int | None:
-        """The index of the last commit with this subject; None for an empty subject."""
+        """The index of the last commit with this subject; None if there is none, or for an empty subject."""
+        if not subject:
+            return None
         for index in reversed(range(len(self.commits))):
-            if subject and self.commits[index].subject == subject:
+            if self.commits[index].subject == subject:
                 return index
         return None
 
@@ -133,12 +143,10 @@ class History:
         subject = intent.subject
         if intent.reuses:
             earlier = (*self.commits, *self.soft_reset)
-            subject = next((one.subject for one in earlier if one.is_same(intent.reuses)), subject)
-        if self.soft_reset and result.ok is not False:
-            restored: Commit | None = self.soft_reset[0]
-            if subject:
-                restored = next((one for one in self.soft_reset if one.subject == subject), None)
-            if restored is not None:
+            subject = next((commit.subject for commit in earlier if commit.is_same(intent.reuses)), subject)
+        if result.ok is not False:
+            candidates = [commit for commit in self.soft_reset if not subject or commit.subject == subject]
+            for restored in candidates[:1]:
                 self.soft_reset.remove(restored)
                 self.recommitted.add(restored.subject)
                 self.commits.append(restored)
@@ -172,7 +180,8 @@ class History:
         """
         flags = {word for word in arguments if word.startswith("-")}
         targets = [word for word in arguments if word and word not in flags]
-        if "--" in arguments or len(targets) != 1:
+        names_files = "--" in arguments or len(targets) != 1
+        if names_files:
             return
         start = self.find_reset_start(targets[0], is_plain=not flags & {"--soft", "--hard", "--mixed", "--keep"})
         if start is None:
@@ -190,7 +199,7 @@ class History:
         `is_plain`: without a mode, where a bare word may be a file to unstage instead of a branch.
         """
         if match := BEFORE_HEAD.fullmatch(target):
-            steps = match[1].count("^")
+            steps = match[1].count("^")  # `HEAD~2^` is three commits before HEAD
             for number in re.findall(r"~(\d*)", match[1]):
                 steps += int(number or 1)
             return max(0, len(self.commits) - steps) if steps else None
@@ -198,8 +207,10 @@ class History:
             for index, commit in enumerate(self.commits):
                 if commit.is_same(target):
                     return index + 1
-        elif (is_plain and "/" not in target) or not BRANCH.fullmatch(target):
-            return None
+        else:
+            may_be_file = is_plain and "/" not in target
+            if may_be_file or not BRANCH.fullmatch(target):
+                return None
         # Another branch or a foreign commit: all commits at the end that are on the current branch.
         branch = self.commits[-1].branch if self.commits else ""
         start = len(self.commits)
@@ -216,19 +227,15 @@ class History:
         if not self.hidden:
             return 0
         entries = list(outputs.parse_log(result.text))
-        by_subject: dict[str, str] = {}
-        for hash_, subject in entries:
-            by_subject.setdefault(subject, hash_)
-            if subject.endswith(("...", "…")) and len(subject) >= SUBJECT_PREFIX:
-                by_subject.setdefault(subject.rstrip(".…")[:SUBJECT_PREFIX] + "…", hash_)
+        hash_by_subject = _hashes_by_subject(entries)
         count = 0
         for hidden in list(self.hidden):
-            subject = hidden.subject
-            hash_ = by_subject.get(subject) or by_subject.get(subject[:SUBJECT_PREFIX] + "…", "")
-            if len(subject) < MIN_SUBJECT or not hash_:
-                hash_ = ""
-                if entries and is_head and hidden.is_head and hidden.may_have_subject(entries[0][1], result.at):
-                    hash_, subject = entries[0]
+            hash_, subject = "", hidden.subject
+            if len(subject) >= MIN_SUBJECT:
+                hash_ = hash_by_subject.get(subject) or hash_by_subject.get(_shortened(subject), "")
+            may_be_first = is_head and hidden.is_head and bool(entries)
+            if not hash_ and may_be_first and hidden.may_have_subject(entries[0][1], result.at):
+                hash_, subject = entries[0]
             if hash_ and self.reveal(hidden, hash_, subject, result.at):
                 count += 1
         return count
@@ -241,12 +248,15 @@ class History:
         """
         count = 0
         for ref in refs:
-            last_hidden = next((hidden for hidden in reversed(self.hidden) if not hidden.failed), None)
-            if not ref.new or any(commit.is_same(ref.new) for commit in self.commits):
+            is_counted = any(commit.is_same(ref.new) for commit in self.commits)
+            if not ref.new or is_counted:
                 continue
-            if ref.is_forced and (index := self.find_replaced_tip(ref.old)) is not None:
-                self.commits[index] = replace(self.commits[index], hash=ref.new)
-            elif last_hidden is not None and last_hidden.at >= max((commit.at for commit in self.commits), default=0):
+            replaced = self.find_replaced_tip(ref.old) if ref.is_forced else None
+            last_hidden = next((hidden for hidden in reversed(self.hidden) if not hidden.failed), None)
+            last_commit_at = max((commit.at for commit in self.commits), default=0)
+            if replaced is not None:
+                self.commits[replaced] = replace(self.commits[replaced], hash=ref.new)
+            elif last_hidden is not None and last_hidden.at >= last_commit_at:
                 count += self.reveal(last_hidden, ref.new, last_hidden.subject, at)
         self.protected = len(self.commits)
         return count
@@ -274,3 +284,21 @@ class History:
     def all_undone(self) -> tuple[str, ...]:
         """Hashes of own commits that no longer count, including those that a soft reset removed."""
         return (*self.undone, *(commit.hash for commit in self.soft_reset))
+
+
+def _hashes_by_subject(entries: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The hash of each subject in a log's (hash, subject), the first if several have it.
+
+    A subject that the log itself cut is also there in the form of `_shortened`.
+    """
+    hashes: dict[str, str] = {}
+    for hash_, subject in entries:
+        hashes.setdefault(subject, hash_)
+        is_cut = subject.endswith(("...", "…"))
+        if is_cut and len(subject) >= SUBJECT_PREFIX:
+            hashes.setdefault(_shortened(subject.rstrip(".…")), hash_)
+    return hashes
+
+
+def _shortened(subject: str) -> str:
+    return subject[:SUBJECT_PREFIX] + "…"

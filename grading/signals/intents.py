@@ -11,10 +11,9 @@ from grading.formats.events import ToolCall
 from grading.signals import forges
 from grading.signals.model import Check, EffectKind
 from grading.signals.places import CommandPlace
-from grading.signals.shell import SHELLS, ShellCommand, parse
+from grading.signals.shell import SHELLS, ShellCommand, operands, split_git
 from grading.signals.suites import Suite, SuiteKind, find_suite
 
-GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 COMMITTING_VERBS = frozenset({"merge", "cherry-pick", "revert"})
 HEAD_MOVING_VERBS = frozenset({"pull", "checkout", "switch", "merge", "rebase", "cherry-pick", "revert", "am"})
 LOG_VERBS = frozenset({"log", "show", "rev-parse", "reflog"})
@@ -34,10 +33,9 @@ COMMIT_ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
 VALUED_FLAG = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE_FLAG = re.compile(r"-[a-zA-Z]*m|--message")
 REUSE_FLAGS = frozenset({"-C", "-c", "--reuse-message", "--reedit-message"})
-CONTINUING = re.compile(r"stdin|output|poll|session|^wait", re.IGNORECASE)
 # Git, and programs that print nothing.
 HOOK_PROGRAMS = frozenset({"", "cd", "export", "git", "set", "true"})
-# These run a command for each line of their input.
+# Programs that run a command for each line of their input.
 XARGS = re.compile(r"\b(?:xargs|parallel)\b")
 MAX_SEARCHED = 4_000
 # The most commit intents of one call, and the most intents of each other kind.
@@ -116,54 +114,38 @@ class Intent:
 def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace, ...] = ()) -> tuple[Intent, ...]:
     """The intents of a call: of each of its simple commands, or of the tool itself if it isn't a shell.
 
-    `places` has where each command acts; empty if that is unknown. `added` collects the paths of the `git add`s so far.
+    `places` has where each command acts; empty if that is unknown.
     """
     if not commands:
         request = forges.parse_tool_call(call.name, call.arguments)
-        if request is None:
-            return ()
-        return (Intent(kind=request.kind, target=request.target, body=request.body, proven=False),)
+        return (_forge_intent(request, proven=False),) if request else ()
     intents: list[Intent] = []
-    added: list[str] = []
-    counts: Counter[object] = Counter()
-    repeats = any(command.program in ("done", "function") for command in commands)
-    repeats = repeats or XARGS.search(call.command[:MAX_SEARCHED]) is not None
+    counts: Counter[object] = Counter()  # intents by kind
+    added: list[str] = []  # the paths of the `git add`s so far
     heading = ""
-    is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
-    # After these operators a failure ends the call, so if the call succeeds, the command before them has succeeded.
-    stopping = ("&&", ";") if is_strict else ("&&",)
+    repeats = _repeats_commands(call, commands)
+    shows_hook = all(command.program in HOOK_PROGRAMS or command.document is not None for command in commands)
     places = places or tuple(CommandPlace(argv=command.argv) for command in commands)
     for index, (command, place) in enumerate(zip(commands, places, strict=True)):
-        before, rest = commands[:index], commands[index:]
         if command.program == "echo" and len(command.argv) > 1 and command.then != "|":
             heading = " ".join(command.argv[1:])
         is_git = command.program == "git"
-        own_intents = [*(_git_intents(rest, before, added) if is_git else _other_intents(command, place))]
-        if not own_intents:
-            continue
-        is_last = all(one.then == "|" for one in rest[:-1])
-        is_proven = all(one.then in stopping for one in rest[:-1]) and rest[-1].then in ("", ";")
-        prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
-        is_first = all(one.program in PREPARING_PROGRAMS or not one.argv for one in before)
+        own_intents = _git_intents(commands, index, added) if is_git else _other_intents(command, place)
         for intent in own_intents:
             # A command after `||` runs only if the one before failed: a reset that may not have run is skipped.
-            if intent.kind is HeadMove.RESET and before and before[-1].then == "||":
+            is_alternative = index > 0 and commands[index - 1].then == "||"
+            if intent.kind is HeadMove.RESET and is_alternative:
                 continue
             if counts[intent.kind] >= (MAX_COMMITS if intent.is_commit else MAX_OF_A_KIND):
                 continue
             intents.append(
                 replace(
-                    intent,
-                    is_last=is_last,
-                    proven=intent.proven and is_proven,
+                    _with_position(intent, commands, index),
                     counts=not place.is_throwaway,
-                    shows_hook=intent.kind in (None, EffectKind.PUSH)
-                    and all(one.program in HOOK_PROGRAMS or one.document is not None for one in commands),
                     heading=heading if intent.suite is not None else "",
-                    is_first=is_first,
                     nth=counts[intent.kind],
                     repeats=repeats,
-                    echoes_status=prints_next and "$?" in " ".join(rest[1].argv),
+                    shows_hook=shows_hook and intent.kind in (None, EffectKind.PUSH),
                 )
             )
             counts[intent.kind] += 1
@@ -172,80 +154,99 @@ def find_intents(call: ToolCall, commands: Commands, places: tuple[CommandPlace,
     return tuple(intents)
 
 
-def parse_commands(call: ToolCall) -> Commands:
-    """The simple commands of a shell call, or of the text that a call types into a running shell."""
-    text = call.command
-    if not text and is_continuation(call):
-        typed = call.arguments.get("chars") or call.arguments.get("input") or ""
-        text = typed if isinstance(typed, str) else ""
-    return parse(text) if text else ()
+def _repeats_commands(call: ToolCall, commands: Commands) -> bool:
+    """Whether a call may run some of its commands several times."""
+    has_loop = any(command.program in ("done", "function") for command in commands)
+    return has_loop or XARGS.search(call.command[:MAX_SEARCHED]) is not None
 
 
-def is_continuation(call: ToolCall) -> bool:
-    """Whether a call continues a shell started earlier (codex `write_stdin`, Claude Code `BashOutput`)."""
-    return not call.path and CONTINUING.search(call.name) is not None
+def _with_position(intent: Intent, commands: Commands, index: int) -> Intent:
+    """The intent of the command at `index`, with what its position says of its part in the call's success."""
+    before, after = commands[:index], commands[index + 1 :]
+    operators = [command.then for command in commands[index:-1]]  # between the command and the last one
+    # After these operators a failure ends the call, so if the call succeeds, the command before them has succeeded.
+    is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
+    stopping = ("&&", ";") if is_strict else ("&&",)
+    stops_on_failure = all(operator in stopping for operator in operators) and commands[-1].then in ("", ";")
+    prints_next = bool(after) and after[0].program in ("echo", "printf")
+    return replace(
+        intent,
+        is_last=all(operator == "|" for operator in operators),
+        proven=intent.proven and stops_on_failure,
+        is_first=all(command.program in PREPARING_PROGRAMS or not command.argv for command in before),
+        echoes_status=prints_next and "$?" in " ".join(after[0].argv),
+    )
 
 
-def _git_intents(commands: Commands, before: Commands, added: list[str]) -> Iterator[Intent]:
-    """The intents of the first of `commands`, a git command; `before` are the call's commands before it.
+def _forge_intent(request: forges.ForgeRequest, *, proven: bool) -> Intent:
+    return Intent(
+        kind=request.kind,
+        target=request.target,
+        proven=proven,
+        is_deferred=not request.done_on_success,
+        body=request.body,
+    )
 
-    Appends the paths of a `git add` to `added`.
-    """
-    verb, arguments = _split_git(commands[0].argv)
-    operands = [word for word in arguments if not word.startswith("-")]
+
+def _git_intents(commands: Commands, index: int, added: list[str]) -> Iterator[Intent]:
+    """The intents of the git command at `index`. Appends the paths of a `git add` to `added`."""
+    verb, arguments = split_git(commands[index].argv)
+    flags = [word for word in arguments if word.startswith("-")]
     if verb == "add":
-        added += operands
+        added += operands(arguments)
     elif verb == "push" and not NO_PUSH_FLAGS & set(arguments):
         yield Intent(kind=EffectKind.PUSH)
     elif verb == "commit" and "--dry-run" not in arguments:
-        yield _commit_intent(commands, before, arguments, added)
+        yield _commit_intent(commands, index, added)
     elif verb == "reset":
         yield Intent(kind=HeadMove.RESET, target=" ".join(arguments)[:300])
     elif verb in MAKING_FLAGS:
-        flags = [word for word in arguments if word.startswith("-")]
-        if len(flags) < len(arguments) and all(map(MAKING_FLAGS[verb].match, flags)):
+        makes_ref = len(flags) < len(arguments) and all(map(MAKING_FLAGS[verb].match, flags))
+        if makes_ref:
             yield Intent(kind=HeadMove.NEW_REF)
     elif verb in ("checkout", "switch") and {"-b", "-c", "--create"} & set(arguments):
         yield Intent(kind=HeadMove.NEW_REF)
     if verb in HEAD_MOVING_VERBS:
         yield Intent(kind=HeadMove.ELSEWHERE)
     if verb in COMMITTING_VERBS or (verb == "rebase" and "--continue" in arguments):
-        picked = operands if verb != "merge" else []  # each makes a commit
+        picked = [] if verb == "merge" else operands(arguments)  # each makes a commit
         times = max(1, min(len(picked), MAX_PICKED))
         yield Intent(kind=None, rewrites=verb == "rebase", times=times, is_merge=verb == "merge")
         if any(".." in word for word in picked):  # a range of unknown length
             yield Intent(kind=None, opaque=True)
-    elif COMMIT_ALIAS.search(verb) and verb != "commit":
+    elif verb != "commit" and COMMIT_ALIAS.search(verb):
         yield Intent(kind=None, opaque=True)
 
 
-def _commit_intent(commands: Commands, before: Commands, arguments: tuple[str, ...], added: list[str]) -> Intent:
-    """The intent of the first of `commands`, a `git commit` with these arguments.
-
-    `before` are the call's commands before it, and `added` the paths of the `git add`s among them.
-    """
-    paths: list[str] = []
-    for flag, word in zip(("", *arguments), arguments, strict=False):
-        if not word.startswith("-") and not VALUED_FLAG.fullmatch(flag) and flag not in REUSE_FLAGS:
-            paths.append(word)
-    message = _commit_message(commands[0], before)
-    shows_hash = False  # whether a later command that runs only if the commit succeeds prints the hash of HEAD
-    for earlier, command in pairwise(commands):
-        if earlier.then != "&&":
-            break
-        if _prints_head(command):
-            shows_hash = True
-            break
+def _commit_intent(commands: Commands, index: int, added: list[str]) -> Intent:
+    """The intent of the `git commit` at `index`. `added` are the paths of the `git add`s before it."""
+    _verb, arguments = split_git(commands[index].argv)
+    paths = [
+        word
+        for flag, word in pairwise(("", *arguments))
+        if not word.startswith("-") and not VALUED_FLAG.fullmatch(flag) and flag not in REUSE_FLAGS
+    ]
+    message = _commit_message(commands[index], commands[:index])
     return Intent(
         kind=None,
         subject=message.strip().split("\n")[0].strip()[:200],
-        shows_hash=shows_hash,
+        shows_hash=_prints_own_hash(commands[index:]),
         amends="--amend" in arguments,
         reuses=next((word for flag, word in pairwise(arguments) if flag in REUSE_FLAGS), ""),
         may_be_empty="--allow-empty" in arguments,
         can_hide=True,
         paths=tuple(paths or added),
     )
+
+
+def _prints_own_hash(commands: Commands) -> bool:
+    """Whether a command that runs only if the first one, a commit, succeeds prints the hash of HEAD."""
+    for previous, command in pairwise(commands):
+        if previous.then != "&&":
+            return False
+        if find_log_command((command,)) is not None and shows_head(command):
+            return True
+    return False
 
 
 def _commit_message(command: ShellCommand, before: Commands) -> str:
@@ -265,7 +266,7 @@ def _commit_message(command: ShellCommand, before: Commands) -> str:
         return command.document
     file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
     for earlier in before[-MAX_COMMANDS_BEFORE:]:
-        if any(path == file for path, _ in earlier.outputs):
+        if any(path == file for path, _appends in earlier.outputs):
             return earlier.document or ""
     return ""
 
@@ -274,62 +275,43 @@ def _other_intents(command: ShellCommand, place: CommandPlace) -> Iterator[Inten
     """The intents of a command that isn't git: a forge's program, tests, a build, or a script that may commit."""
     if command.program in forges.PROGRAMS:
         if request := forges.parse_command(command.argv, command.document):
-            deferred = not request.done_on_success
-            yield Intent(
-                kind=request.kind,
-                target=request.target,
-                proven=not deferred,
-                is_deferred=deferred,
-                body=request.body,
-            )
+            yield _forge_intent(request, proven=request.done_on_success)
         return
-    if (suite := find_suite(place.argv, place.directory)) is not None:
+    suite = find_suite(place.argv, place.directory)
+    if suite is not None:
         kind = Check.TESTS if suite.kind is SuiteKind.TESTS else Check.BUILD
         path = suite.paths[0] if suite.paths else place.directory
         yield Intent(kind=kind, target=suite.runner, suite=suite, place=path)
         if kind is Check.TESTS or command.program not in OPAQUE_PROGRAMS:
             return
-    script = command.argv[0] if command.argv else ""
-    if command.program in SHELLS and len(command.argv) > 1:
-        script = command.argv[1]
-    if INTERPRETERS.match(command.program):
-        may_commit = "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
-    else:
-        may_commit = script.startswith(("./", "../")) or script.endswith(".sh") or command.program in OPAQUE_PROGRAMS
-    if may_commit:
+    if _may_commit(command):
         yield Intent(kind=None, opaque=True)
 
 
-def _split_git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Git's verb and the arguments after it; ("", ()) if there is none."""
-    index = 1
-    while index < len(argv) and argv[index].startswith("-"):
-        index += 2 if argv[index] in GIT_VALUED else 1
-    return (argv[index], argv[index + 1 :]) if index < len(argv) else ("", ())
+def _may_commit(command: ShellCommand) -> bool:
+    """Whether a command that isn't git runs a script or a program that may commit."""
+    if INTERPRETERS.match(command.program):
+        return "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
+    runs_script = command.program in SHELLS and len(command.argv) > 1
+    script = "".join(command.argv[1:2] if runs_script else command.argv[:1])
+    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in OPAQUE_PROGRAMS
 
 
-def prints_log(commands: Commands) -> bool:
-    """Whether a call makes git list or name commits."""
-    return any(command.program == "git" and _split_git(command.argv)[0] in LOG_VERBS for command in commands)
+def find_log_command(commands: Commands) -> ShellCommand | None:
+    """The first command that makes git list or name commits; None if there is none."""
+    for command in commands:
+        if command.program == "git" and split_git(command.argv)[0] in LOG_VERBS:
+            return command
+    return None
 
 
-def shows_head(commands: Commands) -> bool:
-    """Whether the first commit that a call prints is HEAD."""
-    first = next((one for one in commands if one.program == "git" and _split_git(one.argv)[0] in LOG_VERBS), None)
-    return first is not None and _prints_head(first)
-
-
-def _prints_head(command: ShellCommand) -> bool:
-    """Whether a command makes git list commits, HEAD first: it names no other commit and no path, and no option may
-    leave HEAD out.
+def shows_head(log_command: ShellCommand) -> bool:
+    """Whether the first commit that a git command with one of LOG_VERBS prints is HEAD: it names no other commit and no
+    path, and no option may leave HEAD out.
     """
-    verb, arguments = _split_git(command.argv) if command.program == "git" else ("", ())
-    if verb not in LOG_VERBS or any(map(SELECTING_OPTION.match, arguments)):
+    verb, arguments = split_git(log_command.argv)
+    if any(map(SELECTING_OPTION.match, arguments)):
         return False
-    operands = {
-        word
-        for option, word in pairwise(("", *arguments))
-        if not word.startswith("-") and option not in ("-n", "--max-count")
-    }
+    commits = set(operands(arguments, ("-n", "--max-count")))
     # `git rev-parse` prints nothing without an operand.
-    return operands == {"HEAD"} or (not operands and verb != "rev-parse")
+    return commits == {"HEAD"} or (not commits and verb != "rev-parse")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from grading.formats.events import ToolCall
-from grading.signals.shell import ShellCommand, word_set
+from grading.formats.values import word_set
+from grading.signals.shell import GIT_VALUED, ShellCommand, operands
 
 TEMPORARY = re.compile(
     r"^(?:/private)?(?:/var)?/tmp(?:/|$)|^(?:/private)?/var/folders/|^/dev/shm/|(?:^|/)scratchpad(?:/|$)|"
@@ -31,13 +32,12 @@ VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
 # Tools whose calls don't share a working directory.
 STATELESS_TOOLS = frozenset({"exec_command", "shell_command", "container.exec", "exec", "local_shell", "unified_exec"})
-GIT_VALUED = frozenset({"-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
-INIT_VALUED = frozenset(
-    ["-b", "--initial-branch", "--template", "--separate-git-dir", "--object-format", "--ref-format"]
-)
+INIT_VALUED = word_set("-b --initial-branch --template --separate-git-dir --object-format --ref-format")
 CLONE_VALUED = word_set("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter")
 WORKTREE_VALUED = frozenset({"-b", "-B", "--reason", "--orphan"})
 MAX_PATH = 400
+# How many characters at the end of an output may have the notice that the working directory was reset.
+MAX_END = 1_000
 MAX_ENTRIES = 500
 
 
@@ -63,7 +63,8 @@ class Places:
     `throwaway` and `bare` are directories of repositories that the session made. `projects` are the directory that its
     first call names, and those of other repositories that it works in: what lies below them is not scratch, even in a
     temporary directory. `pending_init` is the directory of a `git init`, whose output may show that it is in a
-    temporary directory, or that the repository existed before.
+    temporary directory, or that the repository existed before. `lists_worktrees`: the current call runs
+    `git worktree list`.
     """
 
     def __init__(self) -> None:
@@ -77,14 +78,14 @@ class Places:
 
     def track_call(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[CommandPlace, ...]:
         """Follow a call's commands; returns where each acts."""
-        directories = [call.arguments.get(key) for key in DIRECTORY_KEYS]
-        workdir = next((value for value in directories if isinstance(value, str)), None)
+        named_directories = [call.arguments.get(key) for key in DIRECTORY_KEYS]
+        workdir = next((value for value in named_directories if isinstance(value, str)), None)
         if workdir is not None and not self.projects:  # where the session begins is what it works on
             _add_capped(self.projects, _join("", workdir))
         walk = _Walk(self, self.cwd if workdir is None else _join("", workdir))
         places = tuple(walk.track(command) for command in commands)
         if workdir is None and call.name not in STATELESS_TOOLS:
-            self.cwd = walk.outer[0][1] if walk.outer else walk.cwd
+            self.cwd = walk.final_cwd
         return places
 
     def track_result(self, text: str) -> None:
@@ -99,15 +100,15 @@ class Places:
             for match in islice(WORKTREE_ROW.finditer(text[:MAX_LISTED]), MAX_ENTRIES):
                 _add_capped(self.projects, match[1])
         self.lists_worktrees = False
-        end = text[-1_000:]
+        end = text[-MAX_END:]
         if RESET in end and (match := CWD_RESET.search(end)):
             self.cwd = _join("", match[1].strip())
 
     def is_scratch(self, path: str) -> bool:
         """Whether a path lies in a temporary directory and in no repository that the session works in."""
-        return TEMPORARY.search(path) is not None and not any(
-            path == project or path.startswith(f"{project}/") for project in self.projects
-        )
+        if not TEMPORARY.search(path):
+            return False
+        return not any(path == project or path.startswith(f"{project}/") for project in self.projects)
 
     def is_throwaway(self, directory: str) -> bool:
         """Whether the directory, or one of the 49 above it, is a throwaway repository."""
@@ -122,36 +123,59 @@ class Places:
         return False
 
     def is_own_remote(self, address: str) -> bool:
-        """Whether a push to `address` goes to a temporary path or to a bare repository that the session made; that is
-        recognised by its name alone.
+        """Whether a push to `address` goes to a temporary path, or to a path with the name of one of the session's own
+        bare repositories.
         """
         if REMOTE.search(address):
             return False
         path = address.removeprefix("file://")
-        names = {posixpath.basename(one).removesuffix(".git") for one in self.bare}
-        return TEMPORARY.search(path) is not None or posixpath.basename(path.rstrip("/")).removesuffix(".git") in names
+        own_names = {_repository_name(directory) for directory in self.bare}
+        return TEMPORARY.search(path) is not None or _repository_name(path) in own_names
 
 
 class _Walk:
     """One pass over a command line. A `cd` in a subshell ends with the subshell.
 
-    `outer` has (level, working directory outside) for each subshell that the current command is in.
+    `subshells` has (level, working directory outside) for each subshell that the current command is in.
     `after_mktemp`: the last command was `mktemp`, whose output a `$()` stands for.
     """
 
     def __init__(self, places: Places, cwd: str) -> None:
         self.places = places
         self.cwd = cwd
-        self.outer: list[tuple[int, str]] = []
+        self.subshells: list[tuple[int, str]] = []
         self.after_mktemp = False
+
+    @property
+    def final_cwd(self) -> str:
+        """The working directory outside of all subshells."""
+        return self.subshells[0][1] if self.subshells else self.cwd
 
     def track(self, command: ShellCommand) -> CommandPlace:
         """Follow one command; returns where it acts."""
-        while self.outer and command.level < self.outer[-1][0]:  # a subshell has ended
-            _, self.cwd = self.outer.pop()
-        current_level = self.outer[-1][0] if self.outer else 0
-        if command.level > current_level:
-            self.outer.append((command.level, self.cwd))
+        self.enter_level(command.level)
+        self.note_variables(command)
+        if command.program in ("cd", "pushd", "Set-Location") and command.first_operand:
+            self.cwd = _join(self.cwd, self.expand(command.first_operand))
+        directory = self.track_git(command) if command.program in ("git", "gh") else self.cwd
+        self.after_mktemp = command.program == "mktemp"
+        is_throwaway = self.places.is_throwaway(directory)
+        makes_repository = command.argv[1:2] in (("init",), ("clone",))
+        if command.program == "git" and not makes_repository and not is_throwaway and TEMPORARY.search(directory):
+            _add_capped(self.places.projects, directory)
+        argv = tuple(self.expand(word) if word.startswith("$") else word for word in command.argv)
+        return CommandPlace(argv=argv, directory=directory, is_throwaway=is_throwaway)
+
+    def enter_level(self, level: int) -> None:
+        """Leave the subshells that have ended before a command at this level, or enter a new one."""
+        while self.subshells and level < self.subshells[-1][0]:
+            _, self.cwd = self.subshells.pop()
+        current_level = self.subshells[-1][0] if self.subshells else 0
+        if level > current_level:
+            self.subshells.append((level, self.cwd))
+
+    def note_variables(self, command: ShellCommand) -> None:
+        """Store the variables that a command assigns (`A=1 program`, `export A=1`)."""
         assignments = list(command.assigned)
         if command.program in ("export", "local", "declare", "readonly"):
             for argument in command.argv[1:]:
@@ -162,18 +186,6 @@ class _Walk:
         for name, value in assignments:
             if len(variables) < MAX_ENTRIES or name in variables:
                 variables[name] = self.expand(value)
-        if command.program in ("cd", "pushd", "Set-Location"):
-            target = next((word for word in command.argv[1:] if not word.startswith("-")), "")
-            if target:
-                self.cwd = _join(self.cwd, self.expand(target))
-        directory = self.track_git(command) if command.program in ("git", "gh") else self.cwd
-        self.after_mktemp = command.program == "mktemp"
-        is_throwaway = self.places.is_throwaway(directory)
-        makes_repository = command.argv[1:2] in (("init",), ("clone",))
-        if command.program == "git" and not makes_repository and not is_throwaway and TEMPORARY.search(directory):
-            _add_capped(self.places.projects, directory)
-        argv = tuple(self.expand(word) if word.startswith("$") else word for word in command.argv)
-        return CommandPlace(argv=argv, directory=directory, is_throwaway=is_throwaway)
 
     def expand(self, word: str) -> str:
         """The word with the values of variables that command lines assigned."""
@@ -188,27 +200,26 @@ class _Walk:
         while arguments and arguments[0].startswith("-"):
             if arguments[0] == "-C" and len(arguments) > 1:
                 directory = _join(directory, self.expand(arguments[1]))
-            arguments = arguments[2:] if arguments[0] == "-C" or arguments[0] in GIT_VALUED else arguments[1:]
+            arguments = arguments[2:] if arguments[0] in GIT_VALUED else arguments[1:]
         if command.program == "gh":
             arguments = arguments[1:] if arguments[:2] == ["repo", "clone"] else []
         if arguments[:1] == ["init"]:
             self.track_init(directory, arguments[1:])
+        elif arguments[:1] == ["clone"]:
+            self.track_clone(directory, arguments[1:])
         elif arguments[:2] == ["worktree", "list"]:
             self.places.lists_worktrees = True
         elif arguments[:2] == ["worktree", "add"]:
-            operands = _operands(arguments[2:], WORKTREE_VALUED)
-            if operands:
-                _add_capped(self.places.projects, _join(directory, self.expand(operands[0])))
-        elif arguments[:1] == ["clone"]:
-            self.track_clone(directory, arguments[1:])
+            for path in operands(arguments[2:], WORKTREE_VALUED)[:1]:
+                _add_capped(self.places.projects, _join(directory, self.expand(path)))
         return directory
 
     def track_init(self, directory: str, arguments: list[str]) -> None:
         """Note the repository that `git init` makes. In a temporary directory it is throwaway. It is pending, because
         the output may show that its path leads to a temporary directory, or that it existed before.
         """
-        operands = _operands(arguments, INIT_VALUED)
-        repository = _join(directory, self.expand(operands[0])) if operands else directory
+        paths = operands(arguments, INIT_VALUED)
+        repository = _join(directory, self.expand(paths[0])) if paths else directory
         if "--bare" in arguments:
             _add_capped(self.places.bare, repository)
         if repository not in self.places.throwaway:
@@ -217,38 +228,37 @@ class _Walk:
             _add_capped(self.places.throwaway, repository)
 
     def track_clone(self, directory: str, arguments: list[str]) -> None:
-        """Note a clone of a local repository if it is in a temporary directory or the session made its source: as a
-        throwaway repository, or as a bare one.
+        """Note the repository that `git clone SOURCE [TARGET]` makes.
+
+        A clone of a remote into a named folder is a project. A clone of a local path is the session's own if it is in a
+        temporary directory or the session made its source: bare, or else throwaway.
         """
-        operands = [self.expand(word) for word in _operands(arguments, CLONE_VALUED)]
-        if not operands or REMOTE.search(operands[0]):
-            if len(operands) > 1:
-                _add_capped(self.places.projects, _join(directory, operands[1]))
+        source, target = [*(self.expand(word) for word in operands(arguments, CLONE_VALUED)), "", ""][:2]
+        if not source or REMOTE.search(source):
+            if target:
+                _add_capped(self.places.projects, _join(directory, target))
             return
-        source = _join(directory, operands[0].removeprefix("file://"))
-        name = operands[1] if len(operands) > 1 else posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")
-        repository = _join(directory, name)
-        if TEMPORARY.search(repository) or source in self.places.bare or self.places.is_throwaway(source):
+        repository = _join(directory, target or _repository_name(source))
+        source_directory = _join(directory, source.removeprefix("file://"))
+        is_source_own = source_directory in self.places.bare or self.places.is_throwaway(source_directory)
+        if TEMPORARY.search(repository) or is_source_own:
             is_bare = "--bare" in arguments or "--mirror" in arguments
             _add_capped(self.places.bare if is_bare else self.places.throwaway, repository)
 
 
 def _add_capped(directories: set[str], directory: str) -> None:
+    """Add a directory, unless there are MAX_ENTRIES already."""
     if len(directories) < MAX_ENTRIES:
         directories.add(directory)
 
 
-def _operands(arguments: list[str], valued: frozenset[str]) -> list[str]:
-    """The arguments that are neither flags nor the value of a flag in `valued`."""
-    return [
-        word
-        for before, word in zip(["", *arguments], arguments, strict=False)
-        if not word.startswith("-") and before not in valued
-    ]
+def _repository_name(path: str) -> str:
+    """The name of a repository's folder, without `.git`."""
+    return posixpath.basename(path.rstrip("/")).removesuffix(".git")
 
 
 def _join(directory: str, path: str) -> str:
-    """The normalised path below a directory; an absolute path, or one that begins with a variable, stays as it is."""
+    """The normalised path, below the directory unless it is absolute or begins with a variable; "" for `.`."""
     is_absolute = path.startswith(("/", "~", "$", "%")) or DRIVE.match(path) is not None
     joined = posixpath.normpath(path if is_absolute else posixpath.join(directory, path))
     return "" if joined == "." else joined[:MAX_PATH]

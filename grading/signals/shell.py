@@ -6,22 +6,18 @@ redirections, here-documents, substitutions and `sh -c`. One pass in linear time
 
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, separated by white space."""
-    return frozenset(text.split())
-
+from grading.formats.values import word_set
 
 MAX_COMMAND = 200_000
 MAX_COMMANDS = 500
 MAX_DEPTH = 8
 TOKEN = re.compile(
     r"""(?P<join>\\\n)|(?P<space>[ \t\r]+)|(?P<newline>\n)|(?P<comment>(?<![^\s;&|(])\#[^\n]*)
-    |(?P<heredoc><<-?[ \t]*(?:'(?P<q1>[^'\n]+)'|"(?P<q2>[^"\n]+)"|\\?(?P<q3>[\w.-]+)))
+    |(?P<heredoc><<-?[ \t]*(?:'(?P<marker>[^'\n]+)'|"(?P<marker2>[^"\n]+)"|\\?(?P<marker3>[\w.-]+)))
     |(?P<redirect>&>>?|\d*>>?\|?(?:&[\d-])?|\d*<{1,3}(?:&[\d-])?)
     |(?P<operator>&&|\|\||;;|\|&|[;|&`])
     |(?P<single>'[^']*'?)|(?P<double>\$?")|(?P<substitution>[$<>]\()|(?P<open>\()|(?P<close>\))
@@ -29,6 +25,8 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 IN_DOUBLE = re.compile(r"""(?P<end>")|(?P<escape>\\.)|(?P<substitution>\$\()|(?P<plain>[^"\\$]+|.)""", re.DOTALL)
+# Tokens that end a command.
+SEPARATORS = frozenset({"newline", "operator", "open", "close"})
 KEYWORDS = word_set("if then else elif do while until ! { time")
 # Programs that run the command in their arguments, with their options that take a value.
 WRAPPERS = {
@@ -73,13 +71,15 @@ RUNNING_VERBS = {
     "mise x": "",
     "rtk proxy": "",
 }
-CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+CONTAINERS = word_set("docker docker-compose kubectl nerdctl podman")
 CONTAINER_VALUED = word_set(
     "-e --env --env-file -u --user -w --workdir --detach-keys -f --file -p --project-name --profile --index"
 )
 SSH_VALUED = word_set("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
-KUBE_VALUED = frozenset(["-n", "--namespace", "-c", "--container", "--context", "--kubeconfig"])
+KUBE_VALUED = word_set("-n --namespace -c --container --context --kubeconfig")
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+# Git's own options, before its verb, that take a value.
+GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)\+?=")
 DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 
@@ -103,12 +103,36 @@ class ShellCommand:
 
     def __post_init__(self) -> None:
         program = self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
-        object.__setattr__(self, "program", program)  # it is asked for some forty times
+        object.__setattr__(self, "program", program)  # computed once, because many rules compare it
+
+    @property
+    def first_operand(self) -> str:
+        """The first argument that isn't an option, such as git's verb; "" without one."""
+        return next((word for word in self.argv[1:] if not word.startswith("-")), "")
+
+    def has_option(self, *prefixes: str) -> bool:
+        """Whether an argument begins with one of the prefixes."""
+        return any(word.startswith(prefixes) for word in self.argv[1:])
+
+
+def operands(words: Sequence[str], valued: Collection[str] = ()) -> list[str]:
+    """The words that are neither options nor the value of an option in `valued`."""
+    return [word for previous, word in pairwise(("", *words)) if not word.startswith("-") and previous not in valued]
+
+
+def split_git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Git's verb and the arguments after it; ("", ()) without a verb."""
+    index = 1
+    while index < len(argv) and argv[index].startswith("-"):
+        index += 2 if argv[index] in GIT_VALUED else 1
+    return (argv[index], argv[index + 1 :]) if index < len(argv) else ("", ())
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A command that is being scanned. `word` is the unfinished word, `redirect` the operator whose target it is."""
+    """A command that is being scanned. `word` is the unfinished word, None between words; `redirect` is the redirection
+    whose target it is, "" if it is an argument.
+    """
 
     argv: list[str] = field(default_factory=list)
     outputs: list[tuple[str, bool]] = field(default_factory=list)
@@ -160,19 +184,35 @@ class _Scanner:
         outer_level = self.level
         while (match := TOKEN.match(self.text, self.offset)) is not None:
             self.offset = match.end()
-            kind = match.lastgroup or ""
-            if kind in ("q1", "q2", "q3"):
-                kind = "heredoc"
-            if kind == "close" and self.level <= outer_level:  # the parenthesis that this scan began after
+            if match.lastgroup == "close" and self.level <= outer_level:
                 break
-            draft = self.take_token(kind, match, draft, depth)
+            if match.lastgroup in SEPARATORS:
+                self.take_separator(match, draft)
+                draft = _Draft()
+            else:
+                self.take_word_part(match, draft, depth)
         self.end_command(draft, "" if depth == 0 else ";")
 
-    def take_token(self, kind: str, match: re.Match[str], draft: _Draft, depth: int) -> _Draft:
-        """Add a token to the draft; returns the draft that the next token belongs to."""
-        value = match.group()
-        if kind in ("single", "escape", "plain"):
-            draft.add(value.strip("'") if kind == "single" else value.removeprefix("\\"))
+    def take_separator(self, match: re.Match[str], draft: _Draft) -> None:
+        """End the draft's command at a line end, an operator or a parenthesis; parentheses begin and end subshells."""
+        kind = match.lastgroup
+        if kind == "newline":
+            self.read_documents()
+        if kind == "open" and draft.word is not None:  # `name(`, the beginning of a function's definition
+            draft.argv.insert(0, "function")
+        self.end_command(draft, match.group() if kind == "operator" else ";")
+        if kind == "open":
+            self.level += 1
+        elif kind == "close":
+            self.level -= 1
+
+    def take_word_part(self, match: re.Match[str], draft: _Draft, depth: int) -> None:
+        """Add a token within a command to its draft. Comments and joined lines add nothing."""
+        kind, value = match.lastgroup, match.group()
+        if kind == "single":
+            draft.add(value.strip("'"))
+        elif kind in ("escape", "plain"):
+            draft.add(value.removeprefix("\\"))
         elif kind == "double":
             self.scan_double_quotes(draft, depth)
         elif kind == "substitution":
@@ -181,19 +221,9 @@ class _Scanner:
             draft.end_word()
         elif kind == "heredoc":
             draft.end_word()
-            self.open_documents.append((match["q1"] or match["q2"] or match["q3"], draft))
+            self.open_documents.append((match["marker"] or match["marker2"] or match["marker3"], draft))
         elif kind == "redirect":
             self.begin_redirection(value, draft)
-        elif kind in ("newline", "operator", "open", "close"):
-            if kind == "newline":
-                draft.end_word()
-                self.read_documents()
-            if kind == "open" and draft.word is not None:  # a function's name
-                draft.argv.insert(0, "function")
-            self.end_command(draft, value if kind == "operator" else ";")
-            self.level += {"open": 1, "close": -1}.get(kind, 0)
-            return _Draft()
-        return draft
 
     def begin_redirection(self, operator: str, draft: _Draft) -> None:
         """Let the next word be the target. One that duplicates a descriptor (`2>&1`) has no target.
@@ -261,11 +291,11 @@ def _unwrap(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
         if script is None or depth == 0:
             yield unwrapped
             continue
-        inner = list(_unwrap(_Scanner(script).run(), depth - 1))
-        inner = [replace(one, level=one.level + command.level + 1) for one in inner]
-        yield from inner[:-1]
-        if inner:
-            yield replace(inner[-1], then=command.then)
+        script_commands = list(_unwrap(_Scanner(script).run(), depth - 1))
+        for number, inner in enumerate(script_commands, start=1):
+            # The operator after the whole script comes after its last command.
+            then = command.then if number == len(script_commands) else inner.then
+            yield replace(inner, level=inner.level + command.level + 1, then=then)
 
 
 def _strip_wrappers(command: ShellCommand) -> ShellCommand:
@@ -310,19 +340,8 @@ def _inner_script(command: ShellCommand) -> str | None:
     if command.program == "ssh":
         host = _skip_options(argv, 1, SSH_VALUED)
         return " ".join(argv[host + 1 :]) or command.document
-    if command.program in CONTAINERS or command.program in ("docker-compose", "kubectl"):
-        # `docker exec`, `docker compose exec` or `kubectl exec`
-        valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
-        verb = _skip_options(argv, 1, valued)
-        if argv[verb : verb + 1] == ("compose",):
-            verb = _skip_options(argv, verb + 1, valued)
-        if argv[verb : verb + 1] != ("exec",):
-            return None
-        container = _skip_options(argv, verb + 1, valued)
-        inner = argv[container + 1 :]
-        if inner[:1] == ("--",):
-            inner = inner[1:]
-        return shlex.join(inner) if inner else None
+    if command.program in CONTAINERS:
+        return _container_script(argv, KUBE_VALUED if command.program == "kubectl" else CONTAINER_VALUED)
     if command.program not in SHELLS:
         return None
     for flag, word in pairwise(argv[1:]):
@@ -330,3 +349,20 @@ def _inner_script(command: ShellCommand) -> str | None:
             return word
     reads_input = len(argv) == 1 or argv[1] in ("-s", "-e", "-l")
     return command.document if reads_input else None
+
+
+def _container_script(argv: tuple[str, ...], valued: Collection[str]) -> str | None:
+    """The command line in `docker exec CONTAINER …`, `docker compose exec` or `kubectl exec`; None for other verbs.
+
+    `valued`: the program's options that take a value.
+    """
+    verb = _skip_options(argv, 1, valued)
+    if argv[verb : verb + 1] == ("compose",):
+        verb = _skip_options(argv, verb + 1, valued)
+    if argv[verb : verb + 1] != ("exec",):
+        return None
+    container = _skip_options(argv, verb + 1, valued)
+    inner = argv[container + 1 :]
+    if inner[:1] == ("--",):
+        inner = inner[1:]
+    return shlex.join(inner) if inner else None

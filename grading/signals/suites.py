@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from grading.signals.shell import word_set
+from grading.formats.values import word_set
 
 
 class SuiteKind(StrEnum):
@@ -91,6 +91,7 @@ SCRIPT_PROGRAMS = word_set(
     "npm pnpm yarn mvn gradle xcodebuild make just task mise rake sbt lerna turbo bazel composer"
 )
 MAX_PLACES, MAX_NAME = 10, 60
+NPM_SCOPE = re.compile(r"^@[\w.-]{1,60}/")
 # Operands that mean all tests.
 WHOLE = word_set(". ./ ./... ... test tests test/ tests/ spec spec/ run watch --")
 
@@ -111,6 +112,10 @@ class Suite:
     selectors: tuple[tuple[str, str], ...] = ()
     is_whole: bool = False
 
+    def values_of(self, option: str) -> set[str]:
+        """The values of a selecting option, each of which selects some of the tests."""
+        return {value for selector, value in self.selectors if selector == option}
+
     def is_related(self, other: Self) -> bool:
         """Whether both may run the same tests: they are for the same language, or one of them is for any."""
         return not self.family or not other.family or self.family == other.family
@@ -122,10 +127,10 @@ class Suite:
         if not self.is_related(other):
             return False
         # What limits this run must limit the other one too, to the same values or fewer.
-        options = {option for option, _value in self.selectors}
-        selected = [pair for pair in other.selectors if pair[0] in options]
-        if options != {option for option, _value in selected} or not set(selected) <= set(self.selectors):
-            return False
+        for option in {option for option, _value in self.selectors}:
+            other_values = other.values_of(option)
+            if not other_values or not other_values <= self.values_of(option):
+                return False
         if not self.paths:
             return True
         places = other.paths or tuple(failed_places)
@@ -157,25 +162,32 @@ def find_suite(argv: tuple[str, ...], directory: str = "") -> Suite | None:
         return _find_python_suite(argv, directory)
     common = SAME_PROGRAM.get(program, program)
     if common in VERB_PROGRAMS:
-        verb, index = _find_verb(argv, common)
-        kind = _kind_of_verb(common, verb)
-        if kind is SuiteKind.TESTS and _without_run(common) & set(argv):
-            only_compiles = bool(COMPILE_ONLY.get(common, frozenset()) & set(argv))
-            kind = SuiteKind.BUILD if only_compiles else None
-        if kind is None:
-            return None
-        return _suite(f"{program} {verb}".strip(), kind, common, (*argv[1:index], *argv[index + 1 :]), directory)
+        return _find_verb_suite(argv, program, common, directory)
     if program in BUILD_PROGRAMS or (program == "cmake" and "--build" in argv):
         return _suite(program, SuiteKind.BUILD, common, (), directory)
     runs_tests = common in TEST_PROGRAMS or (program == "node" and "--test" in argv)
-    if not runs_tests or _without_run(common) & set(argv):
+    if not runs_tests or _runs_nothing(argv, common):
         return None
     return _suite(program, SuiteKind.TESTS, common, argv[1:], directory)
 
 
-def _without_run(program: str) -> frozenset[str]:
-    """The options with which a program runs no tests."""
-    return NO_RUN[""] | NO_RUN.get(program, frozenset()) | COMPILE_ONLY.get(program, frozenset())
+def _find_verb_suite(argv: tuple[str, ...], program: str, common: str, directory: str) -> Suite | None:
+    """The suite of one of VERB_PROGRAMS such as `npm test`; `common` is the program's common name."""
+    verb, index = _find_verb(argv, common)
+    kind = _kind_of_verb(common, verb)
+    if kind is SuiteKind.TESTS and not COMPILE_ONLY.get(common, frozenset()).isdisjoint(argv):
+        kind = SuiteKind.BUILD
+    elif kind is SuiteKind.TESTS and _runs_nothing(argv, common):
+        kind = None
+    if kind is None:
+        return None
+    arguments = (*argv[1:index], *argv[index + 1 :])
+    return _suite(f"{program} {verb}".strip(), kind, common, arguments, directory)
+
+
+def _runs_nothing(argv: tuple[str, ...], program: str) -> bool:
+    """Whether an option keeps the program from running tests, for example because it only lists them."""
+    return not (NO_RUN[""] | NO_RUN.get(program, frozenset())).isdisjoint(argv)
 
 
 def _find_python_suite(argv: tuple[str, ...], directory: str) -> Suite | None:
@@ -200,7 +212,8 @@ def _find_verb(argv: tuple[str, ...], program: str) -> tuple[str, int]:
     operands: list[tuple[str, int]] = []
     for index in range(1, len(argv)):
         word = argv[index]
-        if not word.startswith(("-", "+")) and word not in (*valued, "run") and argv[index - 1] not in valued:
+        is_option = word.startswith(("-", "+")) or word in valued
+        if not is_option and word != "run" and argv[index - 1] not in valued:
             operands.append((word, index))
     if program in ("make", "gradle", "mvn", "just", "task", "xcodebuild", "rake"):
         for word, index in operands:
@@ -224,20 +237,22 @@ def _suite(runner: str, kind: SuiteKind, program: str, arguments: tuple[str, ...
     """The suite of a runner with these arguments (without its verb); `program` is the common name of its program."""
     selectors: list[tuple[str, str]] = []
     places: list[str] = []
-    valued = VALUED[""] | VALUED.get(program, frozenset())
-    before = ""
     operands: list[str] = []
+    valued = VALUED[""] | VALUED.get(program, frozenset())
+    previous = ""
     for argument in arguments:
-        option, equals, value = argument.partition("=") if argument.startswith("-") else (before, "", argument)
-        if option in valued and (equals or before in valued):
+        is_option = argument.startswith("-")
+        # An option with its value is written `--option=value`, or as two words.
+        option, equals, value = argument.partition("=") if is_option else (previous, "", argument)
+        has_value = bool(equals) or previous in valued
+        if option in valued and has_value:
             if option in SELECTING:
                 selectors += [(option, alternative) for alternative in value.split("|")]
             elif option in LOCATING:
-                places.append(re.sub(r"^@[\w.-]{1,60}/", "", value))
-        elif not argument.startswith("-") and argument not in valued and argument not in WHOLE:
+                places.append(NPM_SCOPE.sub("", value))
+        elif not is_option and argument not in valued and argument not in WHOLE:
             operands.append(argument)
-        before = argument
-    family = FAMILIES.get(program, "")
+        previous = argument
     if program in SCRIPT_PROGRAMS:  # the operands are the script's own, or further targets
         selectors += [("", operand) for operand in operands]
     else:
@@ -246,7 +261,7 @@ def _suite(runner: str, kind: SuiteKind, program: str, arguments: tuple[str, ...
     return Suite(
         runner=runner[:MAX_NAME],
         kind=kind,
-        family=family,
+        family=FAMILIES.get(program, ""),
         paths=paths or ((directory,) if directory else ()),
         selectors=tuple(selectors[:MAX_PLACES]),
         is_whole=not paths,

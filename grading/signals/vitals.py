@@ -5,7 +5,7 @@ compactions) are not counted again.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -24,10 +24,11 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
+from grading.formats.values import word_set
 from grading.signals.changes import FileChange
 from grading.signals.files import PATH_WORD
 from grading.signals.final_state import SuiteRun, TestState, is_code
-from grading.signals.shell import ShellCommand, word_set
+from grading.signals.shell import ShellCommand
 from grading.signals.suites import Suite, SuiteKind
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ MAX_SUITES = 20
 MAX_SEEN = 5_000
 MAX_OUTPUT = 10_000
 MAX_PATH = 300
+# How many characters of a setting's value are stored, and of its first one.
+MAX_VALUE, MAX_FIRST_VALUE = 200, 1_000
 # A longer pause counts as this long: the machine slept, or something hung.
 MAX_PAUSE_SECONDS = 600.0
 INTERRUPTED = ("[Request interrupted by user", "Interrupted by user")
@@ -205,8 +208,10 @@ class SeenFiles:
         self._patterns: set[str] = set()
 
     def __contains__(self, path: str) -> bool:
+        if len(self._names) >= MAX_SEEN:  # some may be missing
+            return True
         name = _file_name(path)
-        return len(self._names) >= MAX_SEEN or name in self._names or any(fnmatchcase(name, p) for p in self._patterns)
+        return name in self._names or any(fnmatchcase(name, pattern) for pattern in self._patterns)
 
     def add(self, path: str) -> None:
         if len(self._names) < MAX_SEEN:
@@ -218,21 +223,28 @@ class SeenFiles:
             self.add(call.path)
         prints_lines = call.kind == "search"
         for command in commands:
-            verb = next((word for word in command.argv[1:] if not word.startswith("-")), "")
-            if command.program in NOT_READING or (command.program == "git" and verb not in GIT_READING):
+            is_git = command.program == "git"
+            if command.program in NOT_READING or (is_git and command.first_operand not in GIT_READING):
                 continue
             prints_lines = prints_lines or command.program in PRINTING_LINES
-            for word in islice(command.argv[1:], MAX_NAMES):
-                if WILDCARDS.search(word) and len(self._patterns) < MAX_NAMES:
-                    self._patterns.add(_file_name(word)[:MAX_NAME])
-                if " " not in word:
-                    self.add(word)
-                    continue
-                for match in islice(PATH_WORD.finditer(word[:MAX_OUTPUT]), MAX_FILES):  # code, such as a script
-                    self.add(match.group())
+            for word in command.argv[1 : MAX_NAMES + 1]:
+                self._add_word(word)
         if prints_lines:
-            for match in islice(PATH_WORD.finditer(output[:MAX_OUTPUT]), MAX_SEEN):
-                self.add(match.group())
+            self._add_paths(output, MAX_SEEN)
+
+    def _add_word(self, word: str) -> None:
+        """Add a word of a command line: a path, a pattern of paths, or code that names paths."""
+        if WILDCARDS.search(word) and len(self._patterns) < MAX_NAMES:
+            self._patterns.add(_file_name(word)[:MAX_NAME])
+        if " " in word:
+            self._add_paths(word, MAX_FILES)
+        else:
+            self.add(word)
+
+    def _add_paths(self, text: str, limit: int) -> None:
+        """Add what looks like a path in a text."""
+        for match in islice(PATH_WORD.finditer(text[:MAX_OUTPUT]), limit):
+            self.add(match.group())
 
 
 class VitalsCollector:
@@ -241,9 +253,9 @@ class VitalsCollector:
     def __init__(self) -> None:
         self._settings: dict[str, str] = {}
         self._own_settings: set[str] = set()
-        """The settings that the main thread's log shows; a subagent's don't replace them."""
-        self._work_under: dict[str, Counter[str]] = {}
-        """By setting: the messages and calls of the agent under each of its values."""
+        """The names of settings that the main thread's log shows."""
+        self._work_under: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """By setting: the number of messages and calls of the agent under each of its values."""
         self._first_settings: dict[str, str] = {}
         self._model_calls: Counter[str] = Counter()
         self._mcp_servers: dict[str, None] = {}
@@ -254,7 +266,6 @@ class VitalsCollector:
         self._active_seconds: float | None = None
         self._interruptions = 0
         self._seen = SeenFiles()
-        self._has_edited = False
         self._reads_before_edit: int | None = None
         self._unread_edits = 0
         self._pending_errors = 0
@@ -279,7 +290,7 @@ class VitalsCollector:
             case Setting():
                 self._on_setting(event)
             case LoadedInstructions():
-                name = event.name.replace("\\", "/")[-MAX_FILES:]
+                name = event.name.replace("\\", "/")[-MAX_VALUE:]
                 file = InstructionFile(name=name, size=event.size, sha256=event.sha256)
                 if len(self._instruction_files) < MAX_FILES:
                     self._instruction_files.setdefault(event.sha256, file)
@@ -306,11 +317,12 @@ class VitalsCollector:
         """
         redirected = {path for command in commands for path, _appends in command.outputs}
         changed = [change for change in changes if change.path]
+        if changed and self._reads_before_edit is None:
+            self._reads_before_edit = reads
         for change in changed:
-            if not self._has_edited:
-                self._has_edited, self._reads_before_edit = True, reads
             # A redirection appends to a file whatever is in it.
-            if change.is_new is False and change.path not in redirected and change.path not in self._seen:
+            may_need_reading = change.is_new is False and change.path not in redirected
+            if may_need_reading and change.path not in self._seen:
                 self._unread_edits += 1
             if is_code(change.path):
                 self._last_change_at = change.at
@@ -354,14 +366,16 @@ class VitalsCollector:
         if self._last_at is None:
             self._last_at, self._active_seconds = event.at, 0.0
         pause = (event.at - self._last_at).total_seconds()
-        if pause > 0:
-            self._last_at = event.at
-            is_persons = isinstance(event, Message) and event.role is Role.USER and not event.sidechain
-            if not is_persons:
-                self._active_seconds = (self._active_seconds or 0.0) + min(pause, MAX_PAUSE_SECONDS)
+        if pause <= 0:
+            return
+        self._last_at = event.at
+        ends_with_person = isinstance(event, Message) and event.role is Role.USER and not event.sidechain
+        if not ends_with_person:
+            self._active_seconds = (self._active_seconds or 0.0) + min(pause, MAX_PAUSE_SECONDS)
 
     def _on_setting(self, setting: Setting) -> None:
-        name, value = setting.name, setting.value[:MAX_FILES]
+        """Put a setting in force. A subagent's replaces none of the main thread's."""
+        name, value = setting.name, setting.value[:MAX_VALUE]
         if name == "skill":
             _add_name(self._skills, value)
             return
@@ -370,21 +384,21 @@ class VitalsCollector:
         elif name in self._own_settings:
             return
         self._settings[name] = value
-        self._first_settings.setdefault(name, setting.value[:1_000])
+        self._first_settings.setdefault(name, setting.value[:MAX_FIRST_VALUE])
 
     def _setting(self, name: str) -> str:
         """The value under which most of the work was done, or else the last one; "" if the log shows none."""
-        most = self._work_under.get(name, Counter()).most_common(1)
-        return most[0][0] if most else self._settings.get(name, "")
+        work_by_value = self._work_under.get(name)
+        if not work_by_value:
+            return self._settings.get(name, "")
+        return work_by_value.most_common(1)[0][0]
 
     def _on_work(self, *, sidechain: bool) -> None:
         """Count a message or call of the agent: by the settings in force, and as going on after API errors."""
         for name, value in self._settings.items():
-            counter = self._work_under.get(name)
-            if counter is None:
-                counter = self._work_under[name] = Counter()
-            if value in counter or len(counter) < MAX_NAMES:
-                counter[value] += 1
+            work_by_value = self._work_under[name]
+            if value in work_by_value or len(work_by_value) < MAX_NAMES:
+                work_by_value[value] += 1
         if not sidechain:
             self._retries += self._pending_errors
             self._pending_errors = 0
@@ -412,11 +426,11 @@ class VitalsCollector:
         """Whether the last message claims success after a change of code that no run of tests passed since."""
         if not self._last_change_at:
             return False
-        later = [run.passed for run in test_runs if run.at >= self._last_change_at]
-        if True in later or not claims_success(closing_text):
+        outcomes = [run.passed for run in test_runs if run.at >= self._last_change_at]
+        if True in outcomes or not claims_success(closing_text):
             return False
-        is_hidden = not later and self._last_tests_at > self._last_change_at
-        return None if is_hidden or None in later else True
+        has_hidden_run = not outcomes and self._last_tests_at > self._last_change_at
+        return None if has_hidden_run or None in outcomes else True
 
 
 def claims_success(text: str) -> bool:

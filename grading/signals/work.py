@@ -22,6 +22,10 @@ MAX_PATHS = 2_000
 MAX_STORED_LINES = 4_000
 MAX_KEY = 300
 MAX_OPEN_INTENTS = 50
+# How many paths with the same file name are compared with a path that git lists.
+MAX_CANDIDATES = 50
+# How many files changed since the last commit are taken for those of a commit that names none.
+MAX_COMMITTED = 50
 
 
 class _ChangeCounts(NamedTuple):
@@ -70,7 +74,7 @@ class Work:
         self.script_paths: dict[str, set[str]] = {}
         self.appended: set[tuple[str, tuple[str, ...]]] = set()
         self.line_count = 0
-        self.failing: dict[str, _ChangeCounts] = {}
+        self.failing: dict[tuple[Check, str], _ChangeCounts] = {}
         self.change_count = 0
         self.count_when_fixed = 0
         self.edit_count = 0
@@ -115,9 +119,10 @@ class Work:
         Git or the script may have named only the end of a path.
         """
         for path in paths:
-            candidates = self.script_paths.get(path.rsplit("/", 1)[-1], set())
-            if any(one.endswith(path) or path.endswith(one) for one in islice(candidates, MAX_OPEN_INTENTS)):
-                self.script_paths.pop(path.rsplit("/", 1)[-1])
+            name = path.rsplit("/", 1)[-1]
+            candidates = islice(self.script_paths.get(name, ()), MAX_CANDIDATES)
+            if any(named.endswith(path) or path.endswith(named) for named in candidates):
+                del self.script_paths[name]
                 self.add_file(FileChange(path=path, at=at, is_new=None))
 
     def add_existing_path(self, path: str) -> None:
@@ -147,21 +152,20 @@ class Work:
         pushes = any(intent.kind is EffectKind.PUSH and intent.counts for intent in intents)
         if pushes and result.ok is False and outputs.PUSH_REJECTED.search(result.text):
             self.rejected_push_at = result.at
+        still_open = self.add_runs(intents, result)
+        # What a failed call did before it failed may have worked; a check's outcome may be that it failed.
         possible = [intent for intent in intents if isinstance(intent.kind, Check) or result.may_confirm(intent)]
         commits = confirm.match_commits([intent for intent in possible if intent.is_commit], result)
-        still_open = self.add_runs(intents, result)
         for intent in possible:
-            if intent.suite is not None:
-                continue
-            own_commits = [commit for commit, maker in commits if maker is intent]
-            for commit in own_commits:
-                self.add_commit(commit, intent)
+            stays_open = False
             if isinstance(intent.kind, HeadMove):
                 self.move_head(intent, result)
-                stays_open = False
             elif intent.is_commit:
+                own_commits = [commit for commit, maker in commits if maker is intent]
+                for commit in own_commits:
+                    self.add_commit(commit, intent)
                 stays_open = not own_commits and self.confirm_silent_commit(intent, result, is_new=is_new)
-            else:
+            elif intent.suite is None:
                 stays_open = not self.confirm_other(intent, result) and result.ok is None
             if stays_open:
                 still_open.append(intent)
@@ -183,7 +187,7 @@ class Work:
             self.runs.append(run)
             if intent.kind is Check.TESTS and run.passed is not None and intent.target not in runners:
                 runners.add(intent.target)
-                self.track_check(intent, passed=run.passed, at=result.at)
+                self.track_check(Check.TESTS, intent.target, passed=run.passed, at=result.at)
         shows_hook = any(intent.shows_hook for intent in intents)
         hook_run = confirm.find_hook_run(result) if shows_hook and not runs else None
         if hook_run is not None:
@@ -204,9 +208,8 @@ class Work:
         if intent.opaque or outputs.NOTHING_TO_COMMIT.search(result.text):
             return False
         if outputs.RTK_COMMITTED.search(result.text):
-            self.add_commit(
-                Commit(hash=f"{UNNAMED}{result.at}", branch="", subject=intent.subject, at=result.at), intent
-            )
+            unnamed = Commit(hash=f"{UNNAMED}{result.at}", branch="", subject=intent.subject, at=result.at)
+            self.add_commit(unnamed, intent)
             return False
         # Of a merge, git prints how it was made, but not the commit.
         can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(result.text) is not None)
@@ -215,24 +218,24 @@ class Work:
         return result.ok is None
 
     def changed_since_commit(self) -> tuple[str, ...]:
-        """At most 50 paths of files changed since the last commit."""
+        """At most MAX_COMMITTED paths of files changed since the last commit."""
         since = self.history.commits[-1].at if self.history.commits else 0
-        return tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:50]
+        return tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:MAX_COMMITTED]
 
     def confirm_open(self, result: CallResult) -> None:
         """Match later output of an earlier call (a persistent shell, a background task) with the open intents.
 
         If both the output and the intent name their shell or task, it must be the same.
         """
-        running = outputs.find_running(result.text)
-        result = replace(result, is_running=running is not None)
+        result = replace(result, is_running=outputs.find_running(result.text) is not None)
         matching: list[Intent] = []
         others: list[tuple[str, Intent]] = []
         for session, intent in self.open_intents:
-            if not session or not result.session or session == result.session:
-                matching.append(intent)
-            else:
+            are_different = session and result.session and session != result.session
+            if are_different:
                 others.append((session, intent))
+            else:
+                matching.append(intent)
         still_open = [(result.session, intent) for intent in self.confirm(matching, result)]
         self.open_intents = [*others, *still_open][-MAX_OPEN_INTENTS:]
 
@@ -250,14 +253,19 @@ class Work:
             return self.confirm_effect(intent, intent.kind, result)
         if intent.kind is Check.MERGE:
             return self.confirm_merge(intent, result)
+        return self.confirm_check(intent, result)
+
+    def confirm_check(self, intent: Intent, result: CallResult) -> bool:
+        """Count the outcomes of CI that a result shows; returns whether it shows any."""
         outcomes = confirm.find_check_outcomes(intent, result)
+        if not outcomes:
+            return False
         for target, passed in outcomes.items():
-            self.track_check(replace(intent, target=target), passed=passed, at=result.at)
+            self.track_check(Check.CI, target, passed=passed, at=result.at)
         # A list of runs also has earlier ones, so only the exit status shows that the awaited run is red.
-        if outcomes:
-            is_red = result.ok is False and intent.is_last and False in outcomes.values()
-            self.failed_check_at = result.at if is_red else 0
-        return bool(outcomes)
+        is_red = result.ok is False and intent.is_last and False in outcomes.values()
+        self.failed_check_at = result.at if is_red else 0
+        return True
 
     def confirm_effect(self, intent: Intent, kind: EffectKind, result: CallResult) -> bool:
         """Count the effects of an intent's kind that a result proves; returns whether it proves any."""
@@ -292,39 +300,43 @@ class Work:
         pushed = list(outputs.parse_pushes(result.text))
         if result.ok is not False or pushed:
             self.pushes_at = [*self.pushes_at, result.at][-MAX_RECORDS:]
-        counted = [
-            ref for ref in pushed if (intent.counts or ref.address) and not self.places.is_own_remote(ref.address)
-        ]
+        counted = []
+        for ref in pushed:
+            may_count = intent.counts or ref.address
+            if may_count and not self.places.is_own_remote(ref.address):
+                counted.append(ref)
         for ref in counted:
             last = self.history.commits[-1].hash if self.history.commits else ref.source
             self.add_effect(EffectKind.PUSH, f"{ref.target} {ref.new or last}", result.at)
-        if counted or (not pushed and result.ok is True and intent.proven and intent.counts):
+        is_silent_success = not pushed and result.ok is True and intent.proven and intent.counts
+        if counted or is_silent_success:
             self.change_count += self.history.add_pushed(counted, result.at)
         return bool(pushed)
 
-    def track_check(self, intent: Intent, *, passed: bool, at: int) -> None:
-        """Note the outcome of a check, and count a fix when a failing check passes after changes in between.
+    def track_check(self, check: Check, target: str, *, passed: bool, at: int) -> None:
+        """Note the outcome of tests or of CI, and count a fix when what failed passes after changes in between.
 
-        A rerun that passes without changes fixes nothing. Nor is anything fixed if the only file changes in between
-        loosened tests.
+        `target` is the tests' runner, or what CI checks. A rerun that passes without changes fixes nothing. Nor is
+        anything fixed if the only file changes in between loosened tests.
         """
-        key = f"{intent.kind}:{intent.target}"
-        if intent.kind is Check.TESTS and len(self.test_runs) < MAX_RECORDS:
-            self.test_runs.append(TestRun(runner=intent.target, passed=passed, at=at))
+        if check is Check.TESTS and len(self.test_runs) < MAX_RECORDS:
+            self.test_runs.append(TestRun(runner=target, passed=passed, at=at))
         if not passed:
             if len(self.failing) < MAX_RECORDS:
-                self.failing.setdefault(key, _ChangeCounts(self.change_count, self.edit_count, self.loosened_count))
+                counts = _ChangeCounts(self.change_count, self.edit_count, self.loosened_count)
+                self.failing.setdefault((check, target), counts)
             return
-        counts = self.failing.pop(key, None)
-        if counts is None or counts.change == self.change_count:
+        counts_at_failure = self.failing.pop((check, target), None)
+        if counts_at_failure is None or counts_at_failure.change == self.change_count:
             return
         # Edits that loosen tests are not in `edit_count`.
-        if self.loosened_count > counts.loosened and self.edit_count == counts.edit:
+        only_loosened = self.loosened_count > counts_at_failure.loosened and self.edit_count == counts_at_failure.edit
+        if only_loosened:
             return
-        if intent.kind is Check.CI:
-            self.add_effect(EffectKind.CI_FIXED, intent.target, at)
+        if check is Check.CI:
+            self.add_effect(EffectKind.CI_FIXED, target, at)
         elif self.count_when_fixed < self.change_count:  # else the same work has fixed another runner's tests
-            self.add_effect(EffectKind.TESTS_FIXED, intent.target, at)
+            self.add_effect(EffectKind.TESTS_FIXED, target, at)
             self.count_when_fixed = self.change_count
 
     def add_commit(self, commit: Commit, intent: Intent) -> None:
