@@ -145,8 +145,9 @@ def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
             differences += _compare(bandit, expected, write=write)
             buckets += sum(bucket != NOTHING for bucket in expected.values())
     if was_erased:
-        again = replay(write=write, step=step)
-        return replace(again, differences=(*(differences if write else ()), *again.differences))
+        repaired = differences if write else ()  # without `write`, the second pass finds them again
+        second = replay(write=write, step=step)
+        return replace(second, differences=(*repaired, *second.differences))
     return Replay(rows=rows, buckets=buckets, differences=tuple(differences))
 
 
@@ -159,8 +160,8 @@ def _add_up(entries: LedgerEntryQuerySet, sums: SumsByBandit, step: Step) -> int
     total = 0
     grouped = entries.values_list("bandit", *KEY).annotate(rows=Count("pk"), **signed_sums()).order_by()
     for bandit, arm, grader, day, rows, *moments in grouped.iterator():
-        own, key = sums.setdefault(bandit, {}), (arm, grader, day)
-        own[key] = tuple(map(add, own.get(key, NOTHING), map(int, moments)))
+        sums_of_bandit, key = sums.setdefault(bandit, {}), (arm, grader, day)
+        sums_of_bandit[key] = tuple(map(add, sums_of_bandit.get(key, NOTHING), map(int, moments)))
         total += rows
     step(total)
     return total

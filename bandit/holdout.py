@@ -6,16 +6,16 @@ its chance when the work begins. It writes no reward.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from bandit.chance import chance, key_id, require_decision_id
 from bandit.eligibility import context_of, out_of_use
-from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
+from bandit.models import Arm, Assignment, Bandit, BanditKind
 from bandit.reading import version_of
-from bandit.selection import MAX_LISTED, OPEN_FOR, TooManyOpen
+from bandit.selection import require_room
 
 
 class Taken(ValueError):
@@ -76,7 +76,7 @@ def assign(
         if to_draw and observations:
             raise Taken(f"decision {decision_id!r} is over: {observations[0]} came of it; draw before the work begins")
         if to_draw and not earlier_draws:
-            _require_room(row, version, agent, now)
+            require_room(version, agent, row.assignments.filter(observation=""), now)
         assignments = []
         for arm in to_draw:
             chance_of_taking = version.chance_of_taking(is_decided=arm.name in decided)
@@ -122,23 +122,3 @@ def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> lis
             raise Taken(f"decision {decision_id!r} was closed by {row.observation}; {observation} cannot close it too")
     Assignment.objects.filter(pk__in=[row.pk for row in rows], observation="").update(observation=observation)
     return rows
-
-
-def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
-    """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
-
-    Without a limit, an agent could draw until it likes the result.
-    """
-    limit = version.open_decisions
-    if limit is None or not agent:
-        return
-    waiting = bandit.assignments.filter(agent=agent, observation="", created__gt=now - OPEN_FOR)
-    open_ids = list(waiting.order_by("decision_id").values_list("decision_id", flat=True).distinct()[:limit])
-    if len(open_ids) >= limit:
-        listed = ", ".join(repr(each) for each in open_ids[:MAX_LISTED])
-        raise TooManyOpen(
-            f"draws of lessons wait for {limit} sessions, and no more may: {listed}. "
-            "Send one of these sessions with its lessons_decision_id, or begin it: asked again with that id, its draws "
-            "are as before. One that came to nothing gives its place back "
-            f"{OPEN_FOR // timedelta(hours=1)} hours after it was asked for."
-        )

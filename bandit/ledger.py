@@ -6,11 +6,11 @@ same integers in the same transaction. So any order of verdicts, corrections and
 
 import math
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import Any, Self
 
 from django.db import connection, transaction
@@ -20,7 +20,6 @@ from bandit.core.table import ABSTAINED
 from bandit.models import (
     MICRO,
     PRODUCTIVE,
-    SUMS,
     Arm,
     Assignment,
     Bandit,
@@ -357,7 +356,10 @@ def policy_text_id(text: str) -> int | None:
 
 
 def _stored_graders(keys: Iterable[GraderKey]) -> dict[GraderKey, Grader]:
-    """The stored graders with these keys, and maybe some whose columns are each those of one of the keys."""
+    """The stored graders with these keys, by key.
+
+    Other graders may be among them: each column is filtered by itself, so a row may mix the columns of several keys.
+    """
     columns = {f"{name}__in": {getattr(key, name) for key in keys} for name in GraderKey.__slots__}
     return {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**columns)}
 
@@ -378,20 +380,22 @@ def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> 
 
 def _move_buckets(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
     """Add each entry to its bucket (1), or take it out (−1). The caller has locked the buckets' bandits."""
-    steps: dict[BucketKey, list[int]] = {}  # what to add to each of a bucket's SUMS, in their order
+    changes: dict[BucketKey, Counter[str]] = defaultdict(Counter)  # what to add to the sums of each bucket
     for entry, sign in moves:
         key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
-        value = sign * entry.value_micro
-        cost, costed = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
-        productive = sign * (entry.value_micro > PRODUCTIVE)
-        entry_steps = (sign, value, value * entry.value_micro, cost, costed, productive)
-        steps[key] = list(map(add, steps.get(key, [0] * len(SUMS)), entry_steps))
-    for key in sorted(steps):
-        key_fields = dict(zip(BUCKET_KEY, key, strict=True))
-        sums = dict(zip(SUMS, steps[key], strict=True))
-        if not any(sums.values()):  # a reverse and an apply that cancel out
+        changes[key].update(
+            n=sign,
+            s=sign * entry.value_micro,
+            q=sign * entry.value_micro**2,
+            cost=sign * (entry.cost_micro or 0),
+            costed=sign * (entry.cost_micro is not None),
+            productive=sign * (entry.value_micro > PRODUCTIVE),
+        )
+    for key in sorted(changes):
+        sums = {name: change for name, change in changes[key].items() if change}
+        if not sums:  # a reverse and an apply that cancel out
             continue
-        increments = {name: F(name) + step for name, step in sums.items() if step}
-        is_updated = Bucket.objects.filter(**key_fields).update(**increments)
+        bucket = dict(zip(BUCKET_KEY, key, strict=True))
+        is_updated = Bucket.objects.filter(**bucket).update(**{name: F(name) + change for name, change in sums.items()})
         if not is_updated:
-            Bucket.objects.create(**key_fields, **sums)
+            Bucket.objects.create(**bucket, **sums)

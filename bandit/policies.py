@@ -26,7 +26,8 @@ FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name n
 NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
 SWITCHES = frozenset(field.name for field in FIELDS if isinstance(field, BooleanField))
-SHARES = ("weights", "caps")
+# Columns that map a source to a number.
+BY_SOURCE = ("weights", "caps")
 HOLDOUTS = frozenset({"holdout", "holdout_decided"})
 # The floor never carries evidence.
 WEIGHTLESS = "floor"
@@ -110,7 +111,7 @@ def build_version(
     values = {**numbers_of(current), **numbers}
     # NaN and numbers so large that arithmetic overflows are refused here, before the columns' own validators.
     for name, value in values.items():
-        if name in SHARES or value is None:  # SHARES are checked below, None by the columns
+        if name in BY_SOURCE or value is None:  # the former are checked below, None by the columns
             continue
         if name in SWITCHES:
             if not isinstance(value, bool):

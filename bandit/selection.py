@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from bandit.chance import chance, key_id, require_decision_id
 from bandit.core.posterior import Posterior, chances
@@ -106,7 +107,8 @@ def select(
         supply_by_arm = _supply_by_arm(bandit, supply)
         version = version_of(row)
         if override is None:
-            _require_room(row, version, agent, now)
+            waiting = row.selections.filter(DRAWN, completed_at=None)
+            require_room(version, agent, waiting, now)
         u = chance(PURPOSE, row.name, agent, decision_id)
         choice = _choose(
             version,
@@ -154,25 +156,26 @@ def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None
     return decisions.select_related("arm").order_by("-agent").first()
 
 
-def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
+def require_room(version: PolicyVersion, agent: str, decisions: QuerySet[Any], now: datetime) -> None:
     """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
 
     Without a limit, an agent could ask until it gets the decision that it wants. An empty `agent` has no limit.
+    `decisions` are the bandit's Selections or Assignments that have no session yet; several rows may share an id.
     """
     limit = version.open_decisions
     if limit is None or not agent:
         return
-    waiting = bandit.selections.filter(agent=agent, completed_at=None, created__gt=now - OPEN_FOR).filter(DRAWN)
-    still_open = list(waiting.select_related("arm").order_by("created", "pk"))
-    if len(still_open) >= limit:
-        listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in still_open[:MAX_LISTED])
-        more = f" and {len(still_open) - MAX_LISTED} more" if len(still_open) > MAX_LISTED else ""
-        raise TooManyOpen(
-            f"{len(still_open)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. "
-            "Send the session of one of them, or work on one: asked again with its id, it is answered as before. One "
-            f"that came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. "
-            "An override needs none."
-        )
+    waiting = decisions.filter(agent=agent, created__gt=now - OPEN_FOR).order_by("decision_id")
+    open_ids = list(waiting.values_list("decision_id", flat=True).distinct())
+    if len(open_ids) < limit:
+        return
+    listed = ", ".join(map(repr, open_ids[:MAX_LISTED]))
+    more = f" and {len(open_ids) - MAX_LISTED} more" if len(open_ids) > MAX_LISTED else ""
+    raise TooManyOpen(
+        f"{len(open_ids)} decisions of {version.bandit.name!r} have no session yet, and the limit is {limit}: "
+        f"{listed}{more}. Send the session of one of them, or begin it: asked again with its id, the site gives the "
+        f"same answer. A decision counts as open for {OPEN_FOR // timedelta(hours=1)} hours. An override has no limit."
+    )
 
 
 def _require_choice(bandit: Bandit) -> None:

@@ -18,7 +18,7 @@ from bandit.core.calibration import (
     verdict_sources,
 )
 from bandit.core.change import ArmChanges, detect_changes
-from bandit.core.offsets import add_offsets_by_group
+from bandit.core.offsets import add_offsets
 from bandit.core.policy import Policy
 from bandit.core.table import (
     ABSTAINED,
@@ -89,7 +89,7 @@ class EvidenceTable:
         calibration = policy.calibration
         shifts = {} if calibration is None else calibration.shifts
         if policy.offsets or policy.baseline or shifts:
-            rows, group_index = add_offsets_by_group(rows, group_index, policy.offsets, policy.baseline, shifts)
+            rows, group_index = add_offsets(rows, group_index, policy.offsets, policy.baseline, shifts)
         table = tabulate(rows, names, today, sources, groups=groups, group_index=group_index)
         evidence = cls(
             table=table,

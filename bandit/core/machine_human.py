@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from bandit.core.estimate import LEVEL
 from bandit.core.offsets import TRUTH, Stratum
 from bandit.core.table import Floats
 
@@ -33,7 +34,6 @@ K = 2.0
 PRIOR_SCATTER = 0.25
 PRIOR_PAIRS = 4
 MIN_PAIRS = 2
-LEVEL = 0.90
 # The levels of the hierarchy, as indexes into (arm, source, stratum).
 LEVELS = ((1,), (1, 2), (0, 1, 2))
 

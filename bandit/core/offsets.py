@@ -9,12 +9,12 @@ Nothing is stored: without offsets the sums are the ledger's own.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from bandit.core.table import MICRO, Ints, RewardRow, RewardRows, RowKind, sum_by_key
+from bandit.core.table import MICRO, Ints, RewardRows, RowKind, sum_by_key
 
 # The names of an arm, of a source, and of the source's stratum within that arm: what one offset is for.
 Stratum = tuple[str, str, str]
@@ -33,29 +33,17 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
 
 
 def add_offsets(
-    rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
-) -> RewardRows:
-    """The rows summed by (arm, source, stratum), context, salience and day, each sum shifted by the module's formula.
-
-    The offset δ is that of the stratum, plus that of the context in `baseline`; 0 for a missing one. Offsets are in
-    units of reward, −1 to 1. Agents, views and versions are summed before the shift, so that each sum is clipped once.
-    """
-    table = RewardRows.from_rows(rows)
-    one_group = np.zeros(len(table), dtype=np.int64)
-    shifted_rows, _group = add_offsets_by_group(table, one_group, offsets, baseline or {}, {})
-    return shifted_rows
-
-
-def add_offsets_by_group(
     rows: RewardRows,
     group: Ints,
     offsets: Mapping[Stratum, float],
     contexts: Mapping[str, float],
     sources: Mapping[str, float],
 ) -> tuple[RewardRows, Ints]:
-    """Like `add_offsets`, but sums only rows of the same `group` (m,). Also returns the group of each resulting row.
+    """The rows summed by `group` (m,), (arm, source, stratum), context, salience and day, each sum shifted by the
+    module's formula; and the group of each resulting row.
 
-    `contexts` is the `baseline` of `add_offsets`; `sources` has an offset for each source, 0 for a missing one.
+    δ is the sum of the offsets of the row's stratum, context and source, each from −1 to 1 and 0 if missing. Agents,
+    views and versions are summed before the shift, so that each sum is clipped once.
     """
     # Kinds that only differ in columns that offsets don't depend on are merged into one.
     index_of: dict[RowKind, int] = {}

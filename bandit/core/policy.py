@@ -68,9 +68,6 @@ class Policy:
     agent_cap: int | None = field(default=None, repr=False)
     agent_cap_alone: int | None = field(default=None, repr=False)
 
-    # How many days back rows are read.
-    days_read: int = field(init=False, repr=False, compare=False, default=0)
-
     def __hash__(self) -> int:
         return hash(self.version)  # many of the other fields are mappings, which have no hash
 
@@ -80,7 +77,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         check_offsets(self.offsets)
-        object.__setattr__(self, "days_read", math.floor(HALF_LIVES_READ * self.long_run_half_life))
+
+    @property
+    def days_read(self) -> int:
+        """How many days back rows are read."""
+        return math.floor(HALF_LIVES_READ * self.long_run_half_life)
 
     @property
     def reads_abstentions(self) -> bool:

@@ -79,7 +79,7 @@ def count_wide_disagreements(sessions: Sequence[WatchedSession]) -> int:
     for each in (session.judged for session in sessions):
         if each is None or each.trajectory is None:
             continue
-        usual = pairs.typical(before[-pairs.LATEST :], each.category)
+        usual = pairs.typical_difference(before[-pairs.LATEST :], each.category)
         expected = each.trajectory + usual.difference if usual else each.verdict
         count += rewards.is_wide(each.verdict, expected)
         before.append((each.category, each.verdict - each.trajectory))

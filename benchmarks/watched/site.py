@@ -135,8 +135,8 @@ class WatchedSite:
         return [each for day in self.days[-days:] for each in day]
 
     def judged(self) -> list[SessionVerdict]:
-        """As `pairs.judged` gives them: from the first of a month on."""
-        days = (self.now - pairs.since(self.now - dt.timedelta(seconds=1))).days
+        """As `pairs.load_verdicts` gives them: from the first of a month on."""
+        days = (self.now - pairs.first_day(self.now - dt.timedelta(seconds=1))).days
         return [each.judged for each in self.sessions_of_last(days) if each.judged is not None]
 
     def flags(self, rule: str) -> list[Flagged]:

@@ -20,7 +20,7 @@ from grading.monitoring.flags import (
     flagged_sessions,
 )
 from grading.monitoring.judges import about_judge, judge_out
-from grading.monitoring.operation import standing_still
+from grading.monitoring.operation import describe_stopped
 from grading.monitoring.rule import RULES, Rule, Severity
 from grading.monitoring.sessions import impossible_pair, independent_work, overdue
 from grading.monitoring.watch import (
@@ -56,7 +56,7 @@ def is_advisory(rule: str) -> bool:
 
 
 def quotes_verdict(rule: str) -> bool:
-    """Whether flags of the rule with this id tell something of the judge's verdict."""
+    """Whether the text of the rule's flags says something about the judge's verdict."""
     return rule in RULES and RULES[rule].quotes_verdict
 
 
@@ -80,6 +80,7 @@ __all__ = [
     "acknowledge",
     "attend",
     "clear_flags",
+    "describe_stopped",
     "flagged_sessions",
     "independent_work",
     "inspect",
@@ -90,7 +91,6 @@ __all__ = [
     "refresh_afterwards",
     "reopen_flags",
     "says_judge_fails",
-    "standing_still",
     "title_of",
     "watch",
     "watch_at_night",

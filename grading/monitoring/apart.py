@@ -1,41 +1,43 @@
 """Agents whose rewards in one arm differ from the other agents' there by more than chance.
 
-An agent's mean in an arm has the variance σ²/n + S², with S the usual standard deviation of agents' skills. The mean of
-the others weighs each of them by the inverse of that, so that nobody outvotes the rest by the dozen. With d the
-difference between the two, and s what the agent's other arms say of its skill, d − s is compared with its variance by
-a t test:
+An agent's mean of n rewards in an arm has the variance σ²/n + S², with S the usual standard deviation of agents'
+skills. It is compared with the mean of the other agents' means, each weighted by w = 1/(σ²/n + S²), so that an agent
+with many rewards doesn't outvote the rest. With d the difference of the two, and s the agent's skill as estimated from
+its other arms, d − s is tested with Student's t test:
 
-    var = σ²/n + v·S²/(v + S²) + 1/Σw       w: the weight of each other agent
-    s   = e·S²/(v + S²), within ±S          e: the mean difference on the agent's other arms, v its variance
+    var(d − s) = σ²/n + v·S²/(v + S²) + 1/Σw       w: the weights of the other agents
+    s = e·S²/(v + S²), within ±S                   e: the agent's mean difference in its other arms, v its variance
 
-σ² is that within agents and arms, with a few rewards of the usual variance on top. n rewards of one day count as
-n/(1 + ρ·n), because an arm has good and bad days. A better agent is better everywhere, but who lifts every arm by more
-than agents differ is found all the same.
+σ² is the variance within agents and arms, pooled with a few rewards of the usual variance. n rewards of one day count
+as n/(1 + ρ·n), because an arm has good and bad days. A better agent is better in all arms, which s allows for; but as s
+is at most S, an agent whose rewards are far too high in every arm is detected nevertheless.
 
-The others are the agents that began earlier. Those that began first are compared with each other; one that began alone,
-with all others. So agents of one operator that come together don't vouch for each other, and the agents before them
-don't stand apart because of them. In each arm the latest agent that stands apart is found first, and the rest is
-compared without it.
+An agent is compared with those that began before it. Those that began first are compared with each other, and an agent
+that began first alone is compared with all others. So agents that one operator starts together don't confirm each
+other, and don't make the earlier agents outliers. In each arm the latest outlier is removed before the others are
+compared again.
 
-Each agent gets an equal part of LEVEL, and so does each of its arms. So an agent in one arm is not harder to find where
-others work in many.
+LEVEL is divided equally among agents, and each agent's part among its arms. So an agent in one arm is not harder to
+detect if others work in many.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Self
 
 from bandit.core.table import MICRO, RewardRow
 
-# Rewards of the agent, and of the others, from which on an arm is compared. Two lucky ones are no rarity where most
-# rewards are either high or low.
+# The fewest rewards of the agent, and of the others, with which an arm is compared. If most rewards are either high or
+# low, two high ones in a row are common.
 LEAST_OWN, LEAST_OTHERS = 3, 2
-# The chance that anybody is found where all agents are alike, at one look.
+# The probability, each time the rule runs, that any agent is reported although all are alike.
 LEVEL = 0.01
+# The usual standard deviation of agents' skills (S), in units of reward.
 SKILL = 0.05
+# The usual variance of rewards, and how many rewards it counts as.
 USUAL_VARIANCE, USUAL = 0.03, 10
 # The fewest agents that can be compared.
 MIN_AGENTS = 2
@@ -43,8 +45,8 @@ MIN_AGENTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
-    """An agent's `n` rewards in `arm` with their mean, and how many the others' are, with theirs. `p`: two-sided,
-    times the number of agents compared and of this one's arms.
+    """An agent whose rewards in an arm differ from the others': `n` rewards with their `mean`, and `others` rewards of
+    other agents with theirs. `p` is the two-sided p-value, multiplied by the numbers of agents and of this one's arms.
     """
 
     arm: str
@@ -58,32 +60,36 @@ class Apart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMean:
-    """The mean of an agent's `n` rewards in an arm, and the `variance` σ²/n of it."""
+    """The mean of an agent's `n` rewards in an arm, and the variance σ²/n of that mean."""
 
     n: int
     mean: float
     variance: float
 
     @classmethod
-    def of(cls, rows: Iterable[RewardRow], variance: float, day_variance: float) -> Self:
-        """From rows of one agent and arm; `variance` is that of one reward, `day_variance` as in `apart`."""
-        days = Counter[date]()
+    def from_rows(cls, rows: Iterable[RewardRow], variance: float, day_variance: float) -> Self:
+        """The mean of one agent's rows of one arm. `variance` is that of one reward, `day_variance` is ρ."""
+        rewards_of_day = Counter[date]()
         total = 0
         for row in rows:
-            days[row.day] += row.n
+            rewards_of_day[row.day] += row.n
             total += row.s
-        effective = sum(n / (1 + day_variance * n) for n in days.values())
-        return cls(n=days.total(), mean=total / days.total() / MICRO, variance=variance / effective)
+        n = rewards_of_day.total()
+        independent = sum(count / (1 + day_variance * count) for count in rewards_of_day.values())
+        return cls(n=n, mean=total / n / MICRO, variance=variance / independent)
 
     @property
     def weight(self) -> float:
+        """The weight of this mean among those of the other agents."""
         return 1 / (self.variance + SKILL**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How far an agent's mean in an arm is above that of `others` rewards, `others_mean`, and the `variance` of that
-    but for the agent's skill. `is_pair`: the others are one agent.
+    """The `value` of an agent's mean in an arm minus the weighted mean of the other agents there.
+
+    `variance` is that of the value, without the part due to the agent's skill. `others` and `others_mean` are the
+    number and the plain mean of the other agents' rewards. `is_pair`: there is only one other agent.
     """
 
     value: float
@@ -94,9 +100,10 @@ class Difference:
 
 
 def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
-    """The agents that stand apart, by arm. `day_variance` ρ is the variance between an arm's days, as a share of that
-    within them. If one agent is compared with one other, only higher rewards count: nobody can tell which is off. Rows
-    without an agent are ignored.
+    """The agents whose rewards in an arm differ from the others' by more than chance, in order of arm.
+
+    `day_variance` is ρ, the variance between an arm's days as a share of that within them. Rows without an agent are
+    ignored.
     """
     cells: dict[str, dict[str, list[RewardRow]]] = defaultdict(lambda: defaultdict(list))
     since: dict[str, date] = {}
@@ -108,40 +115,51 @@ def apart(rows: Iterable[RewardRow], day_variance: float = 0.0) -> list[Apart]:
         return []
     variance, freedom = _variance([own for agents in cells.values() for own in agents.values()])
     means = {
-        arm: {agent: AgentMean.of(own, variance, day_variance) for agent, own in sorted(agents.items())}
+        arm: {agent: AgentMean.from_rows(own, variance, day_variance) for agent, own in sorted(agents.items())}
         for arm, agents in sorted(cells.items())
     }
-    compared: dict[str, dict[str, Difference]] = defaultdict(dict)  # by agent and arm
+    by_agent: dict[str, dict[str, Difference]] = defaultdict(dict)  # the differences of each agent, by arm
     for arm, agents in means.items():
         for agent, difference in _differences(agents, since).items():
-            compared[agent][arm] = difference
-    outliers = []
-    for arm, agents in means.items():
-        remaining = dict(agents)
-        while True:
-            differences = _differences(remaining, since)
-            chances = {
-                agent: len(compared) * len(compared[agent]) * _chance(arm, each, compared[agent], freedom)
-                for agent, each in differences.items()
-                if not each.is_pair or each.value > 0
-            }
-            unlikely = [agent for agent, chance in chances.items() if chance < LEVEL]
-            if not unlikely:
-                break
-            agent = max(unlikely, key=lambda name: (since[name], -chances[name]))
-            own, difference = remaining.pop(agent), differences[agent]
-            outliers.append(
-                Apart(
-                    arm=arm,
-                    agent=agent,
-                    n=own.n,
-                    mean=own.mean,
-                    others=difference.others,
-                    others_mean=difference.others_mean,
-                    p=chances[agent],
-                )
-            )
-    return outliers
+            by_agent[agent][arm] = difference
+    return [outlier for arm, agents in means.items() for outlier in _outliers(arm, agents, since, by_agent, freedom)]
+
+
+def _outliers(
+    arm: str,
+    agents: Mapping[str, AgentMean],
+    since: Mapping[str, date],
+    by_agent: Mapping[str, Mapping[str, Difference]],
+    freedom: int,
+) -> Iterator[Apart]:
+    """The outliers among the agents of one arm: the latest is removed, then the others are compared again.
+
+    If only two agents are compared, only the one with the higher rewards is reported, since nobody can tell which of
+    them is wrong. `since` is each agent's first day, `by_agent` has all differences by agent and arm, and `freedom` is
+    that of the variance σ².
+    """
+    remaining = dict(agents)
+    while True:
+        differences = _differences(remaining, since)
+        p_values: dict[str, float] = {}
+        for agent, difference in differences.items():
+            if difference.value > 0 or not difference.is_pair:
+                comparisons = len(by_agent) * len(by_agent[agent])
+                p_values[agent] = comparisons * _p_value(arm, difference, by_agent[agent], freedom)
+        significant = [agent for agent, p in p_values.items() if p < LEVEL]
+        if not significant:
+            return
+        latest = max(significant, key=lambda agent: (since[agent], -p_values[agent]))
+        own, difference = remaining.pop(latest), differences[latest]
+        yield Apart(
+            arm=arm,
+            agent=latest,
+            n=own.n,
+            mean=own.mean,
+            others=difference.others,
+            others_mean=difference.others_mean,
+            p=p_values[latest],
+        )
 
 
 def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
@@ -152,22 +170,23 @@ def _variance(cells: Iterable[Sequence[RewardRow]]) -> tuple[float, int]:
     """
     squares, freedom = USUAL * USUAL_VARIANCE, USUAL
     for own in cells:
-        n, s, q = (sum(column) for column in zip(*((row.n, row.s, row.q) for row in own), strict=True))
+        n, s, q = sum(row.n for row in own), sum(row.s for row in own), sum(row.q for row in own)
         squares += (n * q - s * s) / n / MICRO**2  # the squared deviations from the cell's mean
         freedom += n - 1
     return squares / freedom, freedom
 
 
 def _differences(agents: Mapping[str, AgentMean], since: Mapping[str, date]) -> dict[str, Difference]:
-    """How far each agent of an arm is from the others there, if both have enough rewards. `since` is each agent's first
-    day.
+    """The difference of each agent of an arm from the agents that it is compared with, if both have enough rewards.
+
+    `since` is each agent's first day.
     """
     differences = {}
     for agent, own in agents.items():
-        others = [each for name, each in agents.items() if since[name] < since[agent]]
-        if not others:
-            others = [each for name, each in agents.items() if since[name] == since[agent] and name != agent]
-        others = others or [each for name, each in agents.items() if name != agent]
+        rest = {name: each for name, each in agents.items() if name != agent}
+        earlier = [each for name, each in rest.items() if since[name] < since[agent]]
+        same_day = [each for name, each in rest.items() if since[name] == since[agent]]
+        others = earlier or same_day or list(rest.values())
         n = sum(each.n for each in others)
         if own.n < LEAST_OWN or n < LEAST_OTHERS:
             continue
@@ -182,15 +201,17 @@ def _differences(agents: Mapping[str, AgentMean], since: Mapping[str, date]) -> 
     return differences
 
 
-def _chance(arm: str, difference: Difference, by_arm: Mapping[str, Difference], freedom: int) -> float:
-    """The chance of a difference this far from what the agent's other arms say of its skill, either way."""
-    from scipy.special import stdtr  # large: a site with one agent does without
+def _p_value(arm: str, difference: Difference, by_arm: Mapping[str, Difference], freedom: int) -> float:
+    """The two-sided p-value of an agent's difference in `arm`, given its skill as its differences `by_arm` show it."""
+    from scipy.special import stdtr  # large, and not needed on a site with one agent
 
-    skill, variance = 0.0, SKILL**2
-    weights = {other: 1 / each.variance for other, each in by_arm.items() if other != arm}
-    if weights:
-        doubt = 1 / sum(weights.values())
-        elsewhere = doubt * sum(weight * by_arm[other].value for other, weight in weights.items())
-        shrunk = SKILL**2 / (SKILL**2 + doubt)
-        skill, variance = min(max(shrunk * elsewhere, -SKILL), SKILL), shrunk * doubt
-    return 2 * float(stdtr(freedom, -abs(difference.value - skill) / math.sqrt(difference.variance + variance)))
+    elsewhere = [each for other, each in by_arm.items() if other != arm]
+    skill, skill_variance = 0.0, SKILL**2
+    if elsewhere:
+        total_weight = sum(1 / each.variance for each in elsewhere)
+        mean, variance = sum(each.value / each.variance for each in elsewhere) / total_weight, 1 / total_weight
+        shrinkage = SKILL**2 / (SKILL**2 + variance)
+        skill = min(max(shrinkage * mean, -SKILL), SKILL)
+        skill_variance = shrinkage * variance
+    error = math.sqrt(difference.variance + skill_variance)
+    return 2 * float(stdtr(freedom, -abs(difference.value - skill) / error))

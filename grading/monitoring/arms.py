@@ -27,7 +27,7 @@ from grading.vocabulary import Outcome, Source
 
 WINDOW_DAYS = 28
 ALL_ARMS = "all arms"
-# The most runs in which something rare happens once that a text counts.
+# Above this many runs, a text says "less than once in a billion runs".
 RAREST = 1_000_000_000
 
 
@@ -58,22 +58,28 @@ def silent_failure(now: dt.datetime) -> Iterable[Finding]:
 def find_silence(
     sessions: Sequence[ObservedSession], ended_at: Mapping[int, dt.datetime], open_alarms: Iterable[str]
 ) -> list[Finding]:
-    """A finding for each arm with too many sessions without a grade, and one for ALL_ARMS. `sessions` are in order of
-    time, `ended_at` is by their keys; `open_alarms` are the subjects of open alarms, which stay open a little longer.
+    """A finding for each arm with too many sessions without a grade, and one for ALL_ARMS.
+
+    `sessions` are in order of time, `ended_at` is by their keys. `open_alarms` are the subjects of open alarms, which
+    close only at a lower limit.
     """
     report = find(sessions, {None if about == ALL_ARMS else about for about in open_alarms})
-    texts, keys = defaultdict[str, list[str]](list), defaultdict[str, dict[int, None]](dict)
+    # By arm: the sentences of its finding, and the keys of its sessions, of which each is listed once.
+    texts, keys = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
     for streak in report.streaks:
         texts[streak.arm or ALL_ARMS].append(_describe_streak(streak, ended_at))
-        keys[streak.arm or ALL_ARMS].update((each.key, None) for each in streak.sessions)
+        keys[streak.arm or ALL_ARMS] += [each.key for each in streak.sessions]
     for excess in report.excesses:
         texts[excess.arm].append(
             f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
             f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
             f"{_rounded(round(1 / excess.p)):,} times."
         )
-        keys[excess.arm].update((each.key, None) for each in excess.died)
-    return [Finding(about=arm, detail=" ".join(parts), sessions=tuple(keys[arm])) for arm, parts in texts.items()]
+        keys[excess.arm] += [each.key for each in excess.died]
+    return [
+        Finding(about=arm, detail=" ".join(parts), sessions=tuple(dict.fromkeys(keys[arm])))
+        for arm, parts in texts.items()
+    ]
 
 
 def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.datetime]]:
@@ -108,13 +114,18 @@ def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.d
 
 
 def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str:
+    """How long the run of sessions was, and how rare such a run is, as two sentences."""
     n = len(streak.sessions)
     died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
-    parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
-    first, last = (stamp(ended_at[streak.sessions[at].key]) for at in (0, -1))
-    text = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
-    often = round(1 / streak.chance)
-    once = f"once in {_rounded(often):,} runs" if often < RAREST else "less than once in a billion runs"
+    endings = []
+    if n > died:
+        endings.append(f"{n - died} could not be graded")
+    if died:
+        endings.append(f"{died} ended by infrastructure")
+    first, last = stamp(ended_at[streak.sessions[0].key]), stamp(ended_at[streak.sessions[-1].key])
+    text = f"{n} sessions in a row from {first} to {last}: {' and '.join(endings)}"
+    runs = round(1 / streak.chance)
+    once = f"once in {_rounded(runs):,} runs" if runs < RAREST else "less than once in a billion runs"
     if streak.others is None:
         arms = Counter(each.arm for each in streak.sessions)
         text += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
@@ -343,7 +354,7 @@ def _arm_records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], 
     nightly=True,
 )
 def starved_arm(now: dt.datetime) -> Iterable[Finding]:
-    """A51. A leader that was found before the others were tried."""
+    """A51. An arm that leads because the others were hardly tried isn't known to be the best."""
     for bandit, rewarded, arms in _arm_records(now):
         leader = max(rewarded, key=lambda name: (rewarded[name], name), default="")
         most = rewarded.get(leader, 0)
@@ -354,7 +365,7 @@ def starved_arm(now: dt.datetime) -> Iterable[Finding]:
                 yield Finding(
                     about=f"{bandit.name}: {arm.name}",
                     detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, where "
-                    f"{leader} has {most:,}. A winner was found before it was tried.",
+                    f"{leader} has {most:,}: too few to tell whether it is worse.",
                 )
 
 

@@ -1,8 +1,9 @@
 """Whether and when the level of a series changed; whether a mean changed by its parts' levels or by their mix.
 
-A self-starting CUSUM (Hawkins, 1987): each value is compared with the mean and spread of all before it, so the level
-need not be known beforehand. By Student's distribution that gives standard normal scores if nothing changed; they are
-clipped at ±3, so that a few outliers raise no alarm.
+The test is a self-starting CUSUM (Hawkins, 1987): each value is compared with the mean and standard deviation of all
+values before it, so that the level need not be known beforehand. The comparison is transformed by Student's
+distribution into a score that is standard normal if nothing changed, and clipped at ±3, so that a few outliers raise no
+alarm.
 """
 
 import math
@@ -16,9 +17,8 @@ import numpy as np
 
 # Half of the change to be detected, in standard deviations.
 ALLOWANCE = 0.5
-WARM_UP = 10
-CUT = 3.0
-LEAST_SD = 0.02
+# How many values at the start have no score, the largest score, and the least standard deviation of values.
+WARM_UP, MAX_SCORE, LEAST_SD = 10, 3.0, 0.02
 # The intended limit of false alarms per site and year.
 FALSE_A_YEAR = 0.25
 LOWEST_THRESHOLD = 5.0
@@ -82,7 +82,7 @@ def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
     """The changes in a series, in order. After each, the level is estimated anew."""
     points: list[ChangePoint] = []
     start = 0
-    while (change := _first(values, start, limit)) is not None:
+    while (change := _first_change(values, start, limit)) is not None:
         points.append(change)
         start = change.at + 1
     if points:
@@ -92,14 +92,20 @@ def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
 
 
 def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
-    """Why the mean of (part, value) changed: Σ of mean share × difference of levels, and the other way round."""
+    """Why the mean of these (part, value) changed.
+
+    A part's contribution to `levels` is its mean share times the change of its mean; that to `mix` is its mean level
+    times the change of its share.
+    """
     old, new = by_part(before), by_part(after)
     parts = [part for part in old if len(old[part]) >= EVALUABLE and len(new.get(part, ())) >= EVALUABLE]
     evaluable = min(_share(old, parts), _share(new, parts))
-    shares = {part: (_share(old, [part]), _share(new, [part])) for part in parts}
-    means = {part: (float(np.mean(old[part])), float(np.mean(new[part]))) for part in parts}
-    levels = sum((sum(shares[part]) / 2) * (means[part][1] - means[part][0]) for part in parts)
-    mix = sum((sum(means[part]) / 2) * (shares[part][1] - shares[part][0]) for part in parts)
+    levels = mix = 0.0
+    for part in parts:
+        old_share, new_share = _share(old, [part]), _share(new, [part])
+        old_mean, new_mean = float(np.mean(old[part])), float(np.mean(new[part]))
+        levels += (old_share + new_share) / 2 * (new_mean - old_mean)
+        mix += (old_mean + new_mean) / 2 * (new_share - old_share)
     if len(parts) < 2 or evaluable < ENOUGH:  # noqa: PLR2004 - one part has no mix
         cause = Cause.CANNOT_TELL
     else:
@@ -114,7 +120,7 @@ def blocks(values: Sequence[float]) -> list[float]:
 
 
 def scores(values: Sequence[float]) -> np.ndarray:
-    """Each value compared with all before it, standard normal if nothing changes; 0 for the first WARM_UP."""
+    """The score of each value, compared with all before it: in [−3, 3], 0 for the first WARM_UP values."""
     x = np.asarray(values, dtype=float)
     result = np.zeros(len(x))
     if len(x) <= WARM_UP:
@@ -126,23 +132,29 @@ def scores(values: Sequence[float]) -> np.ndarray:
     mean = total[n - 1] / n
     spread = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
     student = (x[n] - mean) / np.sqrt(spread * (n + 1) / n)
-    result[n] = np.clip(ndtri(stdtr(n - 1, student)), -CUT, CUT)
+    result[n] = np.clip(ndtri(stdtr(n - 1, student)), -MAX_SCORE, MAX_SCORE)
     return result
 
 
-def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | None:
+def _first_change(values: Sequence[float], start: int, limit: float) -> ChangePoint | None:
+    """The first change from the index `start` on, where one of the two CUSUMs exceeds the limit; None if none does.
+
+    The level changed where that CUSUM was last 0.
+    """
     up = down = 0.0
     up_since = down_since = start
-    for place, score in enumerate(scores(values[start:]).tolist(), start):
+    for index, score in enumerate(scores(values[start:]).tolist(), start):
         up, down = max(0.0, up + score - ALLOWANCE), max(0.0, down - score - ALLOWANCE)
-        up_since = place + 1 if up == 0 else up_since
-        down_since = place + 1 if down == 0 else down_since
+        if up == 0:
+            up_since = index + 1
+        if down == 0:
+            down_since = index + 1
         if max(up, down) > limit:
             since = up_since if up > down else down_since
-            before, after = values[start:since], values[since : place + 1]
+            before, after = values[start:since], values[since : index + 1]
             return ChangePoint(
                 since=since,
-                at=place,
+                at=index,
                 before=float(np.mean(before)),
                 after=float(np.mean(after)),
                 n_before=len(before),
@@ -152,7 +164,7 @@ def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | N
 
 
 def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
-    """The values of each part, of (part, value)."""
+    """The values of each part, from (part, value) pairs."""
     parts: dict[Part, list[float]] = defaultdict(list)
     for part, value in rows:
         parts[part].append(value)
@@ -160,5 +172,6 @@ def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
 
 
 def _share(values: Mapping[Hashable, list[float]], parts: Iterable[Hashable]) -> float:
+    """The share in [0, 1] of all values that these parts have."""
     total = sum(map(len, values.values()))
     return sum(len(values[part]) for part in parts) / total if total else 0.0

@@ -83,7 +83,7 @@ TROUBLE = (
 )
 # The effects of an outage of the first judge, and of another one.
 WAITING = "New rewards stay provisional. Nothing is lost: jobs wait, and a verdict replaces each of them exactly."
-WAITING_BESIDE = "Only what this judge was to say waits; it decides no reward while the first judge answers."
+WAITING_BESIDE = "Only this judge’s opinions wait; they decide no reward while the first judge answers."
 TODO: Mapping[Reason, str] = {
     Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
     Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
@@ -121,7 +121,10 @@ NOT_CALLED = ", not called"
 
 
 def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
-    """The sessions that were settled since the outage began and wait for the verdict, or opinion, of its judge."""
+    """The keys of the sessions settled since the outage began that wait for its judge, in order of time.
+
+    `about` is the subject of the outage's alarm: a quota, or a judge's role.
+    """
     about = about.removesuffix(NOT_CALLED)
     outages = [(quota.model, quota.changed_at) for quota in Quota.objects.out() if about_quota(quota) == about]
     if not outages:
@@ -208,7 +211,7 @@ def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
 
 
 def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge, the failures in the window whose sessions still have no verdict, if there are MIN_FAILURES."""
+    """The judges with MIN_FAILURES failed calls or more in the window, of jobs that aren't done, with these calls."""
     rows = (
         JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
         .exclude(job__state=JobState.DONE)
@@ -216,13 +219,15 @@ def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
         .values("judge", "model", "reason")
         .annotate(n=Count("pk"), since=Min("finished_at"))
     )
-    by_judge = _by_judge(rows).items()
-    return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= MIN_FAILURES}
+    by_judge = _by_judge(rows)
+    return {judge: failed for judge, failed in by_judge.items() if sum(row["n"] for row in failed) >= MIN_FAILURES}
 
 
 def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
-    """By judge, the failures among its last answered calls, if there are MIN_FAILED_OF_LAST; otherwise its last call,
-    if that timed out, its session still waits, and no call has been answered since it began.
+    """The judges whose latest calls fail, each with the failed calls.
+
+    A judge fails if MIN_FAILED_OF_LAST of its LAST_CALLS calls failed; or if its last call timed out, its job is not
+    done, and no call was answered after that call began.
     """
     answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
     columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
@@ -275,11 +280,11 @@ def _sessions_without_answer(about: str, now: dt.datetime) -> Sequence[int]:
     ),
     list_sessions=_sessions_without_answer,
 )
-def unforeseen(now: dt.datetime) -> Iterable[Finding]:
-    """A25. An answer that is missing in the table of errors is neither a grade nor ignored."""
+def unknown_answer(now: dt.datetime) -> Iterable[Finding]:
+    """A25. An answer that the table of errors lacks is neither a grade nor ignored."""
     kinds = _unknown_answers(now).order_by().values("http_status", "error_type")
     groups = list(kinds.annotate(n=Count("pk"), since=Min("finished_at"), latest=Max("pk")))
-    attempts = JudgeAttempt.objects.in_bulk([group["latest"] for group in groups]) if groups else {}
+    attempts = JudgeAttempt.objects.in_bulk([group["latest"] for group in groups])
     for group in groups:
         latest = attempts[group["latest"]]
         yield Finding(
@@ -404,7 +409,7 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
             yield Finding(
                 about=model,
                 detail=f"{model} gives sessions of its own family {own:.2f} on average ({n_own}), others "
-                f"{others:.2f} ({n_others}). They may be better, or favored: compare with how a second family "
+                f"{others:.2f} ({n_others}). They may be better, or favoured: compare with how a second family "
                 "or people grade the same sessions.",
             )
 
@@ -428,14 +433,14 @@ MIN_VERDICTS_OF_JUDGE, MIN_DISTINCT_GRADES, MIN_SD = 50, 10, 0.05
     ),
     every=SOMETIMES,
 )
-def unresolving(now: dt.datetime) -> Iterable[Finding]:
+def indiscriminate_judge(now: dt.datetime) -> Iterable[Finding]:
     """A26. A judge that grades everything nearly the same can't tell arms apart."""
     for each in instruments(now):
         if each.n >= MIN_VERDICTS_OF_JUDGE and (each.values < MIN_DISTINCT_GRADES or each.sd < MIN_SD):
             yield Finding(
                 about=str(each)[:150],
                 detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
-                f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
+                f"{each.sd:.3f}. Its grades can’t tell arms apart: try a stronger model or a rubric with more bands.",
                 sessions=_sessions_of(each, now),
             )
 
@@ -456,7 +461,7 @@ MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )
-def unlike_levels(now: dt.datetime) -> Iterable[Finding]:
+def mixed_levels(now: dt.datetime) -> Iterable[Finding]:
     """A27. If graders with different levels are mixed, rewards depend on who graded."""
     enough = [each for each in instruments(now) if each.n >= MIN_VERDICTS_OF_EACH]
     kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
@@ -500,8 +505,9 @@ class JudgeInstrument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationStatus:
-    """The grader in use, and on how many sessions of the random slice a person has graded blind what it graded, too,
-    once their turn in the random order has come (counted up to ENOUGH).
+    """The grader in use, and the number of sessions that it and a person, blind, have graded (counted up to ENOUGH).
+
+    Only sessions of the random slice count, once their turn in the random order has come.
     """
 
     grader: JudgeInstrument
@@ -577,7 +583,7 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
     every=dt.timedelta(days=1),
     nightly=True,
 )
-def unattended(now: dt.datetime) -> Iterable[Finding]:
+def waiting_calibration(now: dt.datetime) -> Iterable[Finding]:
     """A40. A calibration has no effect until it is put in force."""
     judgements = read_judgements(now)
     for bandit in Bandit.objects.that_learn():

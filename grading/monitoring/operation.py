@@ -68,9 +68,11 @@ def sums_differ(now: dt.datetime) -> Iterable[Finding]:
 
 
 def _list_first(items: Sequence[object]) -> str:
-    """The first of the items, and how many others there are."""
-    more = len(items) - MAX_LISTED
-    return "; ".join([*map(str, items[:MAX_LISTED]), *([f"and {more:,} more"] if more > 0 else [])])
+    """The first MAX_LISTED items as text, and how many others there are."""
+    texts = [str(item) for item in items[:MAX_LISTED]]
+    if len(items) > MAX_LISTED:
+        texts.append(f"and {len(items) - MAX_LISTED:,} more")
+    return "; ".join(texts)
 
 
 @alarm_rule(
@@ -131,7 +133,7 @@ EFFECTS: Mapping[Component, str] = {
     Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
     Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
     Component.SCHEDULER: f"Scheduled jobs don’t run: lost work is not found again. {NOTHING_LOST}",
-    Component.BROKER: f"Workers aren’t told what is due, so no verdicts are requested. {NOTHING_LOST}",
+    Component.BROKER: f"Workers get no jobs, so no verdicts are requested. {NOTHING_LOST}",
 }
 NAMES: Mapping[Component, str] = {
     Component.WEB: "The web server",
@@ -164,11 +166,11 @@ def find_silent(silent: Collection[str]) -> Iterable[Finding]:
     for key in silent:
         name, _at, host = key.partition("@")
         part, beat_at = Component(name), last_beats.get(key)
-        since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
+        since = ": it has sent no heartbeat yet" if beat_at is None else f" since {stamp(beat_at)}"
         if not host:
-            yield Finding(about=key, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]}")
+            yield Finding(about=key, detail=f"{NAMES[part]} is not responding{since}. {EFFECTS[part]}")
         elif name not in silent:
-            yield Finding(about=key, detail=f"{NAMES[part]} on {host} stands still {since}. Others go on.")
+            yield Finding(about=key, detail=f"{NAMES[part]} on {host} is not responding{since}. Others still run.")
 
 
 @alarm_rule(
@@ -210,11 +212,12 @@ def silent_rule(now: dt.datetime) -> Iterable[Finding]:
             )
 
 
-def standing_still(alarms: Iterable[Alarm]) -> str:
+def describe_stopped(alarms: Iterable[Alarm]) -> str:
     """Which programs have an open alarm, as a short text; empty if none does."""
     about = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
     names = [NAMES[part].removeprefix("The ") for part in Component if part in about]
-    return f"{' and '.join(names).capitalize()} stand{'s' * (len(names) == 1)} still" if names else ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{' and '.join(names).capitalize()} {verb} not responding" if names else ""
 
 
 # Reasons outside the session for which earlier versions gave up a job.
@@ -393,8 +396,8 @@ def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
         )
 
 
-USUAL = 0.05
-LEVEL = 0.001
+# The share of sessions that may lack a field, and the p-value from which a larger share is no chance.
+USUAL, LEVEL = 0.05, 0.001
 
 
 def is_missing_too_often(missing: int, n: int) -> bool:
@@ -446,6 +449,7 @@ class Lacking:
 
 
 def _incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
+    """The sessions behind an alarm of `incomplete`, whose subject is "AGENT: FIELD" or "AGENT with HARNESS: FIELD"."""
     whose, _, name = about.rpartition(": ")
     rows = [row for row in _lacking(now) if whose in (row.agent, row.whose)]
     if name not in FIELDS or not rows:
@@ -479,12 +483,13 @@ def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:
     agents: dict[str, list[Lacking]] = defaultdict(list)
     for row in rows:
         agents[row.agent].append(row)
-    for agent, some in sorted(agents.items()):
-        missing = {name: sum(row.missing[name] for row in some) for name in FIELDS}
-        whole = Lacking(agent=agent, harness="", n=sum(row.n for row in some), missing=missing)
+    for agent, by_harness in sorted(agents.items()):
+        missing = {name: sum(row.missing[name] for row in by_harness) for name in FIELDS}
+        whole = Lacking(agent=agent, harness="", n=sum(row.n for row in by_harness), missing=missing)
         for name, (_missing, effect, todo) in FIELDS.items():
             is_general = is_missing_too_often(whole.missing[name], whole.n)
-            for row in [whole] if is_general else [row for row in some if row.harness]:
+            candidates = [whole] if is_general else [row for row in by_harness if row.harness]
+            for row in candidates:
                 if is_missing_too_often(row.missing[name], row.n):
                     yield Finding(
                         about=f"{row.whose}: {name}"[:300],

@@ -102,7 +102,7 @@ def _queue(
     if not parts:
         parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
     if about is About.RESOLVED:
-        parts = (f"This no longer holds: {content['title']}.", f"It had said: {content['detail']}", content["link"])
+        parts = (f"This no longer holds: {content['title']}.", f"The alarm said: {content['detail']}", content["link"])
     queued, now = [], clock.now()
     for destination in to:
         key = uuid.uuid4()

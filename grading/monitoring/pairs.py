@@ -1,4 +1,4 @@
-"""Verdicts and trajectory grades of the same sessions, in order of time: what the rules about drift read."""
+"""Loads verdicts with the trajectory grades of the same sessions, for the alarm rules about drift."""
 
 import datetime as dt
 from collections import defaultdict
@@ -17,12 +17,12 @@ from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 K = TypeVar("K", bound=Hashable)
-# A series begins on the first of a month, so that it is the same from one run of a rule to the next.
+# A series begins on the first day of the month this many months ago, so that it is the same from one run to the next.
 MONTHS = 3
 YEAR = dt.timedelta(days=365)
-# How long an alarm about a change stays open. After that the new level is the usual one.
+# How long an alarm about a change stays open. After that, the new level counts as the usual one.
 HOLDS = dt.timedelta(days=28)
-# The usual difference is that of the pairs among this many latest verdicts; it takes at least this many pairs.
+# The usual difference is that of the pairs among this many latest verdicts, and needs at least this many pairs.
 LATEST, LEAST_PAIRS = 500, 10
 
 
@@ -56,31 +56,30 @@ class SessionVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usual:
-    """The median of verdict minus trajectory grade over `n` pairs, in [-1, 1]. `here`: all of one category."""
+class UsualDifference:
+    """The median of (verdict − fallback grade) over `n` pairs, in [-1, 1]. `in_category`: all are of one category."""
 
     difference: float
     n: int
-    here: bool
+    in_category: bool
 
 
-def since(now: dt.datetime) -> dt.datetime:
-    """The first of the month MONTHS months ago."""
+def first_day(now: dt.datetime) -> dt.datetime:
+    """Midnight on the first day of the month MONTHS months ago."""
     moment = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     for _month in range(MONTHS):
         moment = (moment - dt.timedelta(days=1)).replace(day=1)
     return moment
 
 
-def judged(now: dt.datetime) -> list[SessionVerdict]:
-    """The sessions judged since then, in order of time, each with its latest grades. Two queries."""
-    rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=since(now), session__ended_at__lte=now)
-    rows = rows.order_by("pk")
+def load_verdicts(now: dt.datetime) -> list[SessionVerdict]:
+    """The judged sessions that ended since `first_day`, in order of time, each with its latest grades. Two queries."""
+    rows = Grade.objects.chain().filter(yours(), session__ended_at__gte=first_day(now), session__ended_at__lte=now)
+    rows = rows.order_by("pk")  # so that the latest grade of a session replaces the earlier ones in the dictionaries
     trajectories = rows.filter(source=Source.TRAJECTORY)
-    trajectory_of = {
-        session: (value, version) if view == EvidenceView.FULL else None
-        for session, value, version, view in trajectories.values_list("session", "value", "version", "view")
-    }
+    trajectory_of: dict[int, tuple[float | None, str]] = {}
+    for session, value, version, view in trajectories.values_list("session", "value", "version", "view"):
+        trajectory_of[session] = (value, version) if view == EvidenceView.FULL else (None, "")
     verdicts = rows.verdicts().annotate(
         ended=F("session__ended_at"),
         harness=_name("harness"),
@@ -90,7 +89,7 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
     verdict_of: dict[int, SessionVerdict] = {}
     names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
     for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
-        number, version = trajectory_of.get(session) or (None, "")
+        trajectory, version = trajectory_of.get(session, (None, ""))
         verdict_of[session] = SessionVerdict(
             key=session,
             ended_at=ended,
@@ -99,17 +98,18 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
             category=category or "",
             verdict=value or 0.0,
             judge=f"{judge}, rubric {rubric[:4]}",
-            trajectory=number,
+            trajectory=trajectory,
             version=version,
         )
     return sorted(verdict_of.values(), key=lambda each: (each.ended_at, each.key))
 
 
-def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
-    """How far this judge usually is above that fallback: in the session's category, or else in all; None if there are
-    too few pairs of the same judge, fallback, version and view. One query.
+def usual_difference(session: Session, verdict: Grade, fallback: Grade) -> UsualDifference | None:
+    """How far verdicts of this judge usually are above grades of this fallback source, version and view.
 
-    Agents newer than the session's are left out: a newcomer can't change what is usual for those before it.
+    In the session's category or, if there are too few pairs, in all categories; None if there are too few in all. Pairs
+    of agents newer than the session's are ignored, so that a new agent can't change what is usual for the others. One
+    query.
     """
     same_judge = (
         Grade.objects.chain()
@@ -134,23 +134,27 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
         for category, value, fallback_value, version, view in pairs.order_by("-pk").values_list(*columns)[:LATEST]
         if fallback_value is not None and (version, view or "") == same_instrument
     ]
-    return typical(differences, session.category_id)
+    return typical_difference(differences, session.category_id)
 
 
-def typical(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> Usual | None:
-    """The usual difference in the category or, with too few pairs there, in all (category, difference) pairs."""
-    here = [difference for each, difference in differences if each == category]
-    some = here if len(here) >= LEAST_PAIRS else [difference for _category, difference in differences]
-    return Usual(difference=median(some), n=len(some), here=some is here) if len(some) >= LEAST_PAIRS else None
+def typical_difference(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> UsualDifference | None:
+    """The median difference in the category or, with too few pairs there, of all (category, difference) pairs."""
+    of_category = [difference for each, difference in differences if each == category]
+    if len(of_category) >= LEAST_PAIRS:
+        return UsualDifference(difference=median(of_category), n=len(of_category), in_category=True)
+    of_all = [difference for _category, difference in differences]
+    if len(of_all) >= LEAST_PAIRS:
+        return UsualDifference(difference=median(of_all), n=len(of_all), in_category=False)
+    return None
 
 
-def a_year(count: int, now: dt.datetime) -> float:
-    """The yearly rate of something that happened `count` times since the window began."""
-    return count * (YEAR / (now - since(now)))
+def yearly_rate(count: int, now: dt.datetime) -> float:
+    """How often a year something happens that happened `count` times since `first_day`."""
+    return count * (YEAR / (now - first_day(now)))
 
 
-def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
-    """The rows grouped by `key`."""
+def group_by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
+    """The rows grouped by `key`, each group in the order of the rows."""
     groups: dict[K, list[SessionVerdict]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -158,4 +162,5 @@ def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Ma
 
 
 def _name(arm: str) -> Coalesce:
+    """The name of the session's `arm` (a relation of Session), or of the arm that it was merged into."""
     return Coalesce(f"session__{arm}__merged_into__name", f"session__{arm}__name")

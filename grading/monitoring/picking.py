@@ -1,4 +1,4 @@
-"""Whether an agent uses only the decisions that suit it: a bet against the claim that it drops them regardless of arm.
+"""Detects agents that use only the decisions they like: a bet against the hypothesis that they drop any arm alike.
 
 Each decision's arm was drawn with a probability p. An agent that drops decisions regardless of arm drops each arm as
 often as it was drawn, and uses it as often. For each arm, one bets that it is more frequent than that among the dropped
@@ -51,19 +51,23 @@ def picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
         return None
     from scipy.special import logsumexp
 
+    # Shapes: decisions, arms and, for the steps, stakes.
     odds = np.array([[each.odds.get(name, 0.0) for name in names] for each in decisions])
     drawn = np.array([[each.arm == name for name in names] for each in decisions])
     used = np.array([each.used for each in decisions])
     z = 1 + odds[:, :, None] * (STAKES - 1)
-    steps = np.where(drawn[:, :, None], np.log(STAKES), 0.0) - np.log(z)
-    sides = np.stack([steps[~used].sum(axis=0), steps[used].sum(axis=0)])
-    side, at, _stake = np.unravel_index(int(sides.argmax()), sides.shape)
-    among = used == bool(side)
+    log_steps = np.where(drawn[:, :, None], np.log(STAKES), 0.0) - np.log(z)
+    # The logarithm of what each bet became, by side (dropped, used), arm and stake; and the side and arm of the best.
+    log_money = np.stack([log_steps[~used].sum(axis=0), log_steps[used].sum(axis=0)])
+    side, arm, _stake = np.unravel_index(int(log_money.argmax()), log_money.shape)
+    is_of_used = bool(side)
+    of_side = used == is_of_used
+    log_mean = logsumexp(log_money) - np.log(log_money.size)
     return Picking(
-        arm=names[at],
-        is_of_used=bool(side),
-        n=int(among.sum()),
-        count=int(drawn[among, at].sum()),
-        expected=float(odds[among, at].sum()),
-        money=float(np.exp(min(logsumexp(sides) - np.log(sides.size), 600.0))),
+        arm=names[arm],
+        is_of_used=is_of_used,
+        n=int(of_side.sum()),
+        count=int(drawn[of_side, arm].sum()),
+        expected=float(odds[of_side, arm].sum()),
+        money=float(np.exp(min(log_mean, 600.0))),  # exp overflows above 709
     )

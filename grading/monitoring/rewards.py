@@ -66,7 +66,7 @@ COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
     ),
     settled="they agree now",
     every=dt.timedelta(hours=6),
-    find=lambda now: find_disagreements(pairs.judged(now), now),
+    find=lambda now: find_disagreements(pairs.load_verdicts(now), now),
     summarize=lambda _flags: (),  # single sessions open no alarm
     list_sessions=None,
 )
@@ -79,21 +79,20 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
         return ""
     rows = {row.pk: row for row in session.grades.all()}
     verdict, fallback = rows[judge.id], rows[trajectory.id]
-    judged, number = verdict.value or 0.0, fallback.value or 0.0
     calibrated = calibrating.calibrate(session, fallback)
     if calibrated is not None:
         expected, why = calibrated.value, f"{calibrated.value:.2f} on the judge's scale"
-    elif (usual := pairs.usual(session, verdict, fallback)) is not None:
-        expected = number + usual.difference
-        scope = "this category" if usual.here else "all categories"
+    elif (usual := pairs.usual_difference(session, verdict, fallback)) is not None:
+        expected = trajectory.value + usual.difference
+        scope = "this category" if usual.in_category else "all categories"
         why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {scope}"
-    else:  # nobody can tell yet which verdict to expect
+    else:  # too little is known to expect a verdict
         return ""
-    if not is_wide(judged, expected):
+    if not is_wide(judge.value, expected):
         return ""
     return (
-        f"the judge says {judged:.2f}; its {fallback.source}, which saw the whole log, {number:.2f} ({why}): one of "
-        "them missed something"
+        f"the judge says {judge.value:.2f}; its {fallback.source}, which saw the whole log, {trajectory.value:.2f} "
+        f"({why}): one of them missed something"
     )
 
 
@@ -103,20 +102,23 @@ def is_wide(verdict: float, expected: float) -> bool:
 
 
 def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
-    """The slices whose difference has changed lately. `rows` are all judged sessions in order of time."""
+    """A finding for each harness and category where verdict minus trajectory grade has changed recently.
+
+    `rows` are all judged sessions in order of time.
+    """
     compared = [each for each in rows if each.trajectory is not None]
-    limit = threshold(pairs.a_year(len(compared), now))
-    slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
-    for (name, judge, version), some in sorted(slices.items()):
-        moves = changes([row.verdict - (row.trajectory or 0.0) for row in some], limit)
-        if moves and some[moves[-1].at].ended_at > now - pairs.HOLDS:
-            last = moves[-1]
+    limit = threshold(pairs.yearly_rate(len(compared), now))
+    slices = pairs.group_by(compared, lambda each: (each.slice, each.judge, each.version))
+    for (name, judge, version), slice_rows in sorted(slices.items()):
+        change = _recent_change(slice_rows, [row.verdict - (row.trajectory or 0.0) for row in slice_rows], limit, now)
+        if change is not None:
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
-                detail=f"{name}: since {some[last.since].ended_at:%-d %b} the judge is {_above(last.after)} the "
-                f"trajectory on average ({last.n_after} sessions); {_above(last.before)} was usual ({last.n_before}). "
-                "Either the rules read that harness's log differently now, or the judge grades differently.",
-                sessions=tuple(row.key for row in some[last.since :]),
+                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b} the judge is {_above(change.after)} "
+                f"the trajectory on average ({change.n_after} sessions); {_above(change.before)} was usual "
+                f"({change.n_before}). Either the rules read that harness's log differently now, or the judge grades "
+                "differently.",
+                sessions=_sessions_since(slice_rows, change),
             )
 
 
@@ -167,7 +169,10 @@ def collapse(now: dt.datetime) -> Iterable[Finding]:
 def find_collapse(
     rewards: Sequence[MachineReward], grades: Mapping[str, Sequence[float]], now: dt.datetime
 ) -> Iterable[Finding]:
-    """What has collapsed of the rewards, which are in order of time, and of the last seven days' grades by source."""
+    """The signs that rewards have collapsed: equal rewards, arms that stopped differing, one grade given too often.
+
+    `rewards` are in order of time, `grades` are those of the last seven days by source.
+    """
     latest = [each for each in rewards if each.ended_at > now - WINDOW]
     week = [(each.arm, each.value) for each in latest]
     run, span = zeros(week), alike(week)
@@ -230,22 +235,25 @@ def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
 
 
 def _week_of_grades(now: dt.datetime) -> dict[str, list[float]]:
-    """The current grades of the window's sessions by source. One query. A judge's later failure hides no verdict."""
+    """The current grades of the window's sessions by source. One query."""
     rows = Grade.objects.chain().filter(
         yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
     )
-    current = {
-        (source, session): (value, view, mean)
-        for source, session, value, view, mean in rows.order_by("pk").values_list(
-            "source", "session", "value", "view", "mean"
-        )
-        if value is not None or source != Source.JUDGE
-    }
+    # The value of each source and session, None if it doesn't count. Later rows replace earlier ones, except that a
+    # judge's failure doesn't replace its verdict.
+    current: dict[tuple[str, int], float | None] = {}
+    columns = ("source", "session", "value", "view", "mean")
+    for source, session, value, view, mean in rows.order_by("pk").values_list(*columns):
+        if source == Source.JUDGE and value is None:
+            continue
+        is_measured = value is not None and (source == Source.JUDGE or view in MEASURED)
+        # The mean before any cap (for harm, or partial work), since every capped grade is the same number.
+        uncapped = value if mean is None else mean
+        current[source, session] = uncapped if is_measured else None
     by_source: dict[str, list[float]] = defaultdict(list)
-    for (source, _session), (value, view, mean) in current.items():
-        if value is not None and (source == Source.JUDGE or view in MEASURED):
-            # Before any cap (for harm, or partial work), since every capped grade is the same number.
-            by_source[source].append(value if mean is None else mean)
+    for (source, _session), uncapped in current.items():
+        if uncapped is not None:
+            by_source[source].append(uncapped)
     return by_source
 
 
@@ -265,48 +273,52 @@ ALL, JUDGE = "all sessions", "another judge"
 )
 def drift(now: dt.datetime) -> Iterable[Finding]:
     """A mean falls if the work gets worse, or if there is more of the harder work."""
-    return find_drift(pairs.judged(now), now)
+    return find_drift(pairs.load_verdicts(now), now)
 
 
 def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
-    """The changes of level in the judged sessions, which are in order of time. All cells that changed together with the
-    judge are one finding.
+    """The recent changes of the level of verdicts: in cells (harness, model and category), then over all sessions.
+
+    `rows` are the judged sessions in order of time. Cells in which the judge changed as well have one finding together.
+    A change over all sessions isn't reported if it is spread over cells of which some have a finding.
     """
-    limit = threshold(SERIES * pairs.a_year(len(rows), now))
-    cells = {
-        name: (cell, change)
-        for name, cell in sorted(pairs.by(rows, lambda each: each.cell).items())
-        if (change := _recent(cell, changes([row.verdict for row in cell], limit), now)) is not None
-    }
-    judge_notes = {name: _judge_changed(*each) for name, each in cells.items()}
-    for name, each in cells.items():
-        if not judge_notes[name]:
-            yield Finding(
-                about=name[:300], detail=f"Drift in {name}: {_describe_change(*each)}", sessions=_since(*each)
-            )
-    with_judge = [name for name in cells if judge_notes[name]]
+    limit = threshold(SERIES * pairs.yearly_rate(len(rows), now))
+    has_cell_drift = False
+    with_judge: list[tuple[str, Sequence[SessionVerdict], ChangePoint]] = []
+    for name, cell in sorted(pairs.group_by(rows, lambda each: each.cell).items()):
+        change = _recent_change(cell, [row.verdict for row in cell], limit, now)
+        if change is None:
+            continue
+        has_cell_drift = True
+        if _judge_changed(cell, change):
+            with_judge.append((name, cell, change))
+        else:
+            detail = f"Drift in {name}: {_describe_change(cell, change)}"
+            yield Finding(about=name[:300], detail=detail, sessions=_sessions_since(cell, change))
     if with_judge:
-        name = max(with_judge, key=lambda each: len(cells[each][0]))
+        name, cell, change = max(with_judge, key=lambda each: len(each[1]))
         more = f" {len(with_judge) - 1} more moved with it." if len(with_judge) > 1 else ""
-        detail = f"{name}: {_describe_change(*cells[name])}{judge_notes[name]}{more}"
-        yield Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
+        detail = f"{name}: {_describe_change(cell, change)}{_judge_changed(cell, change)}{more}"
+        yield Finding(about=JUDGE, detail=detail, sessions=_sessions_since(cell, change))
     means = blocks([row.verdict for row in rows])
-    limit = threshold(SERIES * pairs.a_year(len(means), now))
-    change = _recent(rows, [_in_sessions(each) for each in changes(means, limit)], now)
-    if change is not None:
-        why = split(_parts(rows[: change.since]), _parts(rows[change.since :]))
-        if not (cells and why.cause is Cause.LEVELS):
-            judge = _judge_changed(rows, change)
-            detail = f"All judged sessions: {_describe_change(rows, change)} {_describe_split(why)}{judge}"
-            yield Finding(about=ALL, detail=detail, sessions=_since(rows, change))
+    block_changes = changes(means, threshold(SERIES * pairs.yearly_rate(len(means), now)))
+    overall = _if_recent(rows, [_in_sessions(each) for each in block_changes], now)
+    if overall is None:
+        return
+    why = split(_parts(rows[: overall.since]), _parts(rows[overall.since :]))
+    if not has_cell_drift or why.cause is not Cause.LEVELS:
+        judge = _judge_changed(rows, overall)
+        detail = f"All judged sessions: {_describe_change(rows, overall)} {_describe_split(why)}{judge}"
+        yield Finding(about=ALL, detail=detail, sessions=_sessions_since(rows, overall))
 
 
-def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:
+def _sessions_since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:
+    """The keys of the sessions since the change."""
     return tuple(row.key for row in rows[change.since :])
 
 
 def _in_sessions(change: ChangePoint) -> ChangePoint:
-    """A change in a series of blocks, counted in sessions."""
+    """A change in a series of blocks, with its indexes and counts in sessions."""
     return replace(
         change,
         since=change.since * BLOCK,
@@ -316,8 +328,15 @@ def _in_sessions(change: ChangePoint) -> ChangePoint:
     )
 
 
-def _recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
-    """The last change, as long as its alarm stays open."""
+def _recent_change(
+    rows: Sequence[SessionVerdict], values: Sequence[float], limit: float, now: dt.datetime
+) -> ChangePoint | None:
+    """The last change of `values`, one for each row, if it is recent; None otherwise."""
+    return _if_recent(rows, changes(values, limit), now)
+
+
+def _if_recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
+    """The last of the changes in the series of these rows, if its alarm should still be open; None otherwise."""
     return changes[-1] if changes and rows[changes[-1].at].ended_at > now - pairs.HOLDS else None
 
 

@@ -68,6 +68,7 @@ class VerdictRequest:
 
 
 def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
+    """A finding if too many sessions were flagged, with how many of them still wait for a grade."""
     count, waiting = sum(each.n for each in flags), sum(each.open for each in flags)
     if is_too_often(count):
         todo = "Something in the grading pipeline is broken: review them."
@@ -134,10 +135,11 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
 def lacks_verdict(
     request: VerdictRequest | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]
 ) -> bool:
-    """Whether work without a verdict is implausible now. `fails` returns whether the judge's calls fail.
+    """Whether a session with work but without a verdict should be flagged now.
 
-    An overdue verdict is, whatever a fallback says. Before that, only work that no fallback accounts for either, and
-    only if no verdict was requested or the judge is out.
+    It should if its verdict is overdue, whatever a fallback says. Before that, only if no fallback accounts for the
+    work either (`is_accounted`), and no verdict was requested or the judge is out. `fails` returns whether the judge's
+    calls fail; it is called only if that matters.
     """
     if request is not None and request.is_overdue(now):
         return True
@@ -265,7 +267,7 @@ def _is_copy(row: Evidence) -> bool:
     ),
 )
 def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Two agents claim the same work. The earlier receipt counts; people look at both."""
+    """Two agents claim the same work. The claim that was received first counts; people look at both sessions."""
     claims = material.owned_by_other_agents(session)
     if not claims:
         return ""

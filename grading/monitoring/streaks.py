@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 LEVEL = 0.001
 # For an arm with an open alarm the limit is this many times higher, so that the alarm does not come and go.
@@ -102,7 +102,7 @@ def find(sessions: Sequence[ObservedSession], open_alarms: Collection[str | None
 
 
 def _streaks_of_several_arms(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
-    """Runs over all arms that are too long, even without the arm with most of their sessions."""
+    """Runs over the sessions of all arms that are too long for chance, even without the arm that has most of each."""
     missing = _missing_before(sessions)
     tries = len(sessions) - missing[-1] + 1
     streaks = []
@@ -116,14 +116,17 @@ def _streaks_of_several_arms(sessions: Sequence[ObservedSession], level: float) 
 
 
 def _streaks_of_arm(arm: str, sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
-    """Runs of the arm that are too long given the other arms' rate until their end and its own before them."""
+    """Runs of the arm's own sessions that are too long for chance.
+
+    The usual rate is that of the other arms up to the end of the run, and that of this arm before the run.
+    """
     own = [each for each in sessions if each.arm == arm]
-    at = {each.key: place for place, each in enumerate(sessions, start=1)}
+    position = {each.key: number for number, each in enumerate(sessions, start=1)}
     missing, own_missing = _missing_before(sessions), _missing_before(own)
     tries = len(own) - own_missing[-1] + 1
     streaks = []
     for start, run in _runs(own):
-        end, own_end = at[run[-1].key], start + len(run)
+        end, own_end = position[run[-1].key], start + len(run)  # the sessions up to the end of the run, all and own
         others = _share(missing[end] - own_missing[own_end], end - own_end)
         usual = min((SHRINKAGE * others + own_missing[start]) / (SHRINKAGE + start), MOST_USUAL)
         streak = Streak(arm=arm, sessions=run, usual=usual, others=others)
@@ -133,47 +136,42 @@ def _streaks_of_arm(arm: str, sessions: Sequence[ObservedSession], level: float)
 
 
 def _is_rare(streak: Streak, tries: int, level: float) -> bool:
-    """Whether no such run is to be expected after any of `tries` graded sessions: 1 − (1 − chance)^tries < level.
+    """Whether the probability that any of `tries` possible runs is this long is below `level`.
 
-    A run may begin after each of them. With .001 for each alone, a healthy site with fifty sessions a day would have a
-    false alarm every two months.
+    A run may begin after each graded session, so the probability is 1 − (1 − chance)^tries. If `level` applied to each
+    run alone, a healthy site with fifty sessions a day would have a false alarm every two months.
     """
     return -math.expm1(tries * math.log1p(-streak.chance)) < level
 
 
-def ln_choose(n: int, k: int) -> float:
-    """The logarithm of the binomial coefficient n over k."""
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
 def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Excess | None:
+    """The excess of an arm whose sessions are ended by infrastructure more often than the others'; None if p ≥ level.
+
+    By Fisher's exact test, one-sided: if `ended` of all sessions, chosen at random, were ended by infrastructure, with
+    which probability would at least as many of them be this arm's?
+    """
     own = [each for each in sessions if each.arm == arm]
-    others = [each for each in sessions if each.arm != arm]
-    died, elsewhere = ([each for each in some if each.ending is SessionEnding.INFRASTRUCTURE] for some in (own, others))
+    died = [each for each in own if each.ending is SessionEnding.INFRASTRUCTURE]
+    ended = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in sessions)
+    n, others = len(own), len(sessions) - len(own)
     if not died or not others:
         return None
-    # Fisher's exact test, one-sided: at least this many of all that died are this arm's.
-    dead = len(died) + len(elsewhere)
-    whole = ln_choose(len(sessions), dead)
-    p = math.fsum(
-        math.exp(ln_choose(len(own), these) + ln_choose(len(others), dead - these) - whole)
-        for these in range(len(died), min(len(own), dead) + 1)
-        if dead - these <= len(others)
-    )
+    ways = sum(math.comb(n, k) * math.comb(others, ended - k) for k in range(len(died), min(n, ended) + 1))
+    p = ways / math.comb(len(sessions), ended)
     if p >= level:
         return None
-    return Excess(arm=arm, died=tuple(died), n=len(own), others_died=len(elsewhere), others=len(others), p=p)
+    return Excess(arm=arm, died=tuple(died), n=n, others_died=ended - len(died), others=others, p=p)
 
 
 def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[ObservedSession, ...]]]:
     """The longest runs without a grade, each with the index of its first session."""
     runs: list[tuple[int, tuple[ObservedSession, ...]]] = []
     start = 0
-    for place in range(len(sessions) + 1):
-        if place == len(sessions) or not sessions[place].is_missing:
-            if place > start:
-                runs.append((start, tuple(sessions[start:place])))
-            start = place + 1
+    for is_missing, group in groupby(sessions, key=lambda session: session.is_missing):
+        run = tuple(group)
+        if is_missing:
+            runs.append((start, run))
+        start += len(run)
     return runs
 
 
@@ -183,5 +181,5 @@ def _missing_before(sessions: Iterable[ObservedSession]) -> list[int]:
 
 
 def _share(missing: int, n: int) -> float:
-    """The estimated share without a grade, in (0, 1); a half if there are no sessions."""
+    """The estimated share of sessions without a grade, in (0, 1), by Laplace's rule: a half without sessions."""
     return (missing + 1) / (n + 2)

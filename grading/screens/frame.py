@@ -82,7 +82,7 @@ def site_now() -> SiteNow:
     """Four queries."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     cannot_write = pulse.trouble()
-    stopped = "Nothing can be saved" if cannot_write else monitoring.standing_still(alarms)
+    stopped = "Nothing can be saved" if cannot_write else monitoring.describe_stopped(alarms)
     return SiteNow(
         alarms=alarms,
         quota=quota,

@@ -345,7 +345,7 @@ def test_too_many_open_decisions_are_refused_in_words(bob):
     for number in range(8):
         assert bob.select(decision_id=f"d{number}", supply={"code": 1}).status_code == 200
     said = assert_explained(bob.select(decision_id="d8"), 409)
-    assert "8 decisions of 'category' wait for their sessions, and 8 may: 'd0' (code), 'd1' (code)" in said["got"]
+    assert "8 decisions of 'category' have no session yet, and the limit is 8: 'd0', 'd1'" in said["got"]
     assert bob.select(decision_id="d3").json()["arm"] == "code"
     assert Caller("alice").select(decision_id="d8").status_code == 200
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from bandit.core.offsets import add_offsets
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import MICRO, RewardRow
+from bandit.core.table import MICRO, RewardRow, RewardRows
 
 pytestmark = pytest.mark.pure
 
@@ -28,6 +29,12 @@ def row(value, *, arm="a", source="journal", stratum="", age=0, n=1):
 
 def read(rows, offsets=None, *, policy=PLAIN):
     return fold(rows, arms="ab", policy=replace(policy, offsets=offsets or {}), today=TODAY)
+
+
+def shifted(rows, offsets):
+    """The rows, summed and shifted in one group."""
+    table = RewardRows.from_rows(rows)
+    return add_offsets(table, np.zeros(len(table), dtype=np.int64), offsets, {}, {})[0]
 
 
 def bits(posterior):
@@ -50,19 +57,19 @@ offsets = st.dictionaries(st.sampled_from(KEYS), st.floats(-1, 1), max_size=8)
 def test_the_formula_by_hand():
     """Rewards of .2 and .4, two of each, and δ = .25: S' = 1.2 + 4·.25; Q' = .4 + .5·1.2 + 4·.0625."""
     rows = [row(0.2, n=2), row(0.4, n=2)]
-    (moved,) = add_offsets(rows, {("a", "journal", ""): 0.25})
+    (moved,) = shifted(rows, {("a", "journal", ""): 0.25})
     assert (moved.n, moved.s, moved.q) == (4, 2_200_000, 1_250_000_000_000)
 
 
 @pytest.mark.parametrize(("offset", "s", "q"), [(0.9, 2 * MICRO, 2 * MICRO**2), (-0.9, 0, 0)])
 def test_no_stratum_leaves_its_range(offset, s, q):
-    (moved,) = add_offsets([row(0.3), row(0.5)], {("a", "journal", ""): offset})
+    (moved,) = shifted([row(0.3), row(0.5)], {("a", "journal", ""): offset})
     assert (moved.n, moved.s, moved.q) == (2, s, q)
 
 
 def test_only_the_named_stratum_moves():
     rows = [row(0.3, stratum="flagged"), row(0.3), row(0.3, source="judge"), row(0.3, arm="b", stratum="flagged")]
-    moved = add_offsets(rows, {("a", "journal", "flagged"): 0.4})
+    moved = shifted(rows, {("a", "journal", "flagged"): 0.4})
     assert [each.s for each in moved] == [700_000, 300_000, 300_000, 300_000]
 
 
@@ -105,7 +112,7 @@ def test_order_splitting_and_undone_rewards_change_no_bit_under_offsets(rows, mo
 @given(rows=rewards, moved=offsets)
 def test_moved_sums_are_sums_of_rewards(rows, moved):
     """As the database asks of buckets: 0 ≤ S ≤ N, and S²/N ≤ Q ≤ S."""
-    for each in add_offsets(rows, moved):
+    for each in shifted(rows, moved):
         assert 0 <= each.s <= each.n * MICRO
         assert each.s**2 <= each.q * each.n
         assert each.q <= each.s * MICRO

@@ -90,21 +90,21 @@ def pill(page):
 def test_a_frozen_worker_and_a_frozen_scheduler_are_on_every_page_are_told_and_are_over_by_themselves(programs, hook):
     wait_for(lambda: set(counts()) == set(Component) and min(counts().values()) > 15)
     page = programs.page()
-    assert "stands still" not in page
+    assert "not responding" not in page
     assert "icon." in page
     programs.signal("worker", signal.SIGSTOP)
-    wait_for(lambda: "Worker stands still" in pill(programs.page()), 60)
+    wait_for(lambda: "Worker is not responding" in pill(programs.page()), 60)
     page = programs.page()
-    assert "⚠ Worker stands still ·" in page
+    assert "⚠ Worker is not responding ·" in page
     assert "icon-stopped." in page
-    assert "The worker stands still since" in page
+    assert "The worker is not responding since" in page
     assert "Verdicts come in" not in programs.page("/quota/") + programs.page("/")
     wait_for(lambda: ("opened", "worker") in told(hook), 30)
     programs.signal("beat", signal.SIGSTOP)
-    wait_for(lambda: "Worker and scheduler stand still" in pill(programs.page()), 60)
+    wait_for(lambda: "Worker and scheduler are not responding" in pill(programs.page()), 60)
     for name in ("worker", "beat"):
         programs.signal(name, signal.SIGCONT)
-    wait_for(lambda: "still" not in pill(programs.page()), 60)
+    wait_for(lambda: "not responding" not in pill(programs.page()), 60)
     wait_for(lambda: {("resolved", "worker"), ("resolved", "scheduler")} <= set(told(hook)), 60)
     assert len(told(hook)) == len(set(told(hook))) == 4
     assert not Alarm.objects.filter(rule="A46", resolved_at=None).exists()

@@ -406,5 +406,5 @@ def test_the_switch_is_called_while_all_programs_work(web, settings):
 def test_a_switch_that_cannot_be_called_is_in_the_log_without_its_secret(settings, caplog):
     settings.DEADMAN_URL = "http://127.0.0.1:1/s3cret"
     assert not deadman.call()
-    assert "127.0.0.1 could not be told that the site works" in caplog.text
+    assert "127.0.0.1 could not be called to report that the site works" in caplog.text
     assert "s3cret" not in caplog.text

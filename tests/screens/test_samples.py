@@ -156,7 +156,7 @@ def said() -> dict[str, object]:
         "trust": trust.trust(now),
         "queue": review.count(),
         "judged": {str(key): sums for key, sums in verdict_sums().items()},
-        "pairs": pairs.judged(now),
+        "pairs": pairs.load_verdicts(now),
         "people": progress(now=now),
         "corrections": vars(impact.corrections()),
         "exported pairs": list(exported.pairs()),

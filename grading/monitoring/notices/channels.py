@@ -54,7 +54,7 @@ def target(notice: Notice) -> Target:
     except Unusable as error:
         raise DeliveryRefused(str(error)) from None
     if target is None:
-        raise DeliveryRefused(f"{VARIABLES[Channel(notice.channel)]} names the same address, and is told")
+        raise DeliveryRefused(f"{VARIABLES[Channel(notice.channel)]} names the same address and gets the notice")
     return target
 
 

@@ -30,5 +30,7 @@ def call() -> bool:
             return True
     except (URLError, HTTPException, OSError) as error:
         host = urlsplit(settings.DEADMAN_URL).hostname  # the rest may contain a secret
-        logger.warning("%s could not be told that the site works: %s", host, getattr(error, "reason", error))
+        logger.warning(
+            "%s could not be called to report that the site works: %s", host, getattr(error, "reason", error)
+        )
         return False
