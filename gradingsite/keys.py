@@ -9,6 +9,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection, transaction
 
+from gradingsite.state import site_command
+
 LABEL = b"gradingsite/fingerprint/1"
 FILES = {"SECRET_KEY": "secret_key", "CHANCE_KEY": "chance.key"}
 
@@ -40,7 +42,7 @@ def require_same() -> None:
             f"This host has another {' and another '.join(different)} than the site’s other hosts, which could not "
             f"read what it writes. Set {files} as on the other hosts. To change SECRET_KEY, add the new one to "
             "SECRET_KEY_FALLBACKS on every host first (docs/operate.md). If the site’s keys are lost, accept this "
-            "host’s: manage.py accept_keys"
+            f"host’s: {site_command('accept_keys')}"
         )
 
 

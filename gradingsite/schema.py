@@ -25,6 +25,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from grading.busy import OtherKeys, Outdated, Upgrading
 from gradingsite import keys
+from gradingsite.state import START, site_command
 
 logger = logging.getLogger(__name__)
 
@@ -193,12 +194,12 @@ def require_current() -> None:
         return
     _refuse_newer(executor)
     if not executor.loader.applied_migrations:
-        raise SchemaMismatch("The database is empty: run manage.py migrate, or restore a backup into it.")
+        raise SchemaMismatch(f"The database is empty: run {site_command('migrate')}, or restore a backup into it.")
     if lacking := _missing(executor):
         raise SchemaMismatch(
             f"This code is newer than the database, which lacks {_list_names(lacking)}. Stop the site and run "
-            "`make run`, which copies the database and migrates it; or make a backup with the version that ran before, "
-            "and run manage.py migrate."
+            f"`{START}`, which copies the database and migrates it; or make a backup with the version that ran before, "
+            f"and run {site_command('migrate')}."
         )
 
 
@@ -287,7 +288,8 @@ def _refuse_newer(executor: MigrationExecutor) -> None:
     if newer := _unknown(executor.loader, executor.loader.applied_migrations):
         raise SchemaMismatch(
             f"This code is older than the database, which has {_list_names(newer)}. Run the version that the database "
-            "was last used with, or a newer one; or go back to an older backup: manage.py restore (docs/operate.md)."
+            "was last used with, or a newer one; or go back to an older backup: "
+            f"{site_command('restore')} (docs/operate.md)."
         )
 
 

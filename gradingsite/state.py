@@ -13,6 +13,13 @@ RESOURCES = ROOT if IS_CHECKOUT else _PACKAGED
 START = "make run" if IS_CHECKOUT else "gradingsite up"
 
 
+def site_command(arguments: str) -> str:
+    """What people type to run a management command, for example `gradingsite verify`, or `manage.py verify` in a
+    checkout.
+    """
+    return f"{'manage.py' if IS_CHECKOUT else 'gradingsite'} {arguments}"
+
+
 def state_folder(chosen: str) -> Path:
     """The folder that the site writes to: the chosen one, else a checkout's `var`, else `./var` if it is a site's, else
     `gradingsite` in the user's folder for data.

@@ -19,6 +19,7 @@ from django.urls import reverse
 from grading.access import delays
 from gradingsite import sealing
 from gradingsite.clients import client_address
+from gradingsite.state import site_command
 
 log = logging.getLogger(__name__)
 SECOND_FACTOR = "second factor"
@@ -99,7 +100,9 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc] # it ships n
         try:
             return sealing.unseal(encrypted_text, purpose=SECOND_FACTOR)
         except sealing.CannotBeRead:
-            log.warning("a second factor cannot be read with this SECRET_KEY; see manage.py remove_second_factor")
+            log.warning(
+                "a second factor cannot be read with this SECRET_KEY; see %s", site_command("remove_second_factor")
+            )
             return base64.b32encode(secrets.token_bytes(20)).decode()
 
 

@@ -22,6 +22,7 @@ from bandit.audit import fingerprint
 from grading.backups.databases import BackupProblem, extra_connection, rows_by_table, stopped
 from grading.health import planner
 from grading.intake import redacting
+from gradingsite.state import site_command
 
 Say = Callable[[str], None]
 # Tables that have rows only once somebody has used the site. A database without such rows counts as empty.
@@ -67,7 +68,7 @@ def move_to(url: str, say: Say) -> None:
             rows = sum(compare(source, target, table) for table in tables)
             if fingerprint() != fingerprint(target):
                 raise BackupProblem("the ledger is not the same in both databases, though its rows are: report this")
-            if changed := redacting.redact_again("manage.py move_to", using=target):
+            if changed := redacting.redact_again(site_command("move_to"), using=target):
                 say(redacting.summary(changed))
         planner.gather_statistics(target)
     say(
@@ -116,7 +117,7 @@ def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
             there = source.execute(f'PRAGMA table_info("{name}")').fetchall()
             if {column for column, _, _ in columns} != {row[1] for row in there}:
                 raise BackupProblem(
-                    f"{name} has other columns in SQLite than in PostgreSQL: run manage.py migrate first"
+                    f"{name} has other columns in SQLite than in PostgreSQL: run {site_command('migrate')} first"
                 )
             if unknown := [kind for _, kind, _ in columns if kind not in READ]:
                 raise BackupProblem(f"{name} has a column of a type that is not known here: {unknown[0]}; report this")

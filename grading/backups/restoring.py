@@ -23,10 +23,11 @@ from grading.intake.erased import Erased, agent_digest, session_digest
 from grading.models import Agent, BlobProblem, Session
 from grading.models.health import BlobProblemKind
 from gradingsite import schema
+from gradingsite.state import site_command
 
 Say = Callable[[str], None]
 AT_A_TIME = 50
-WHO, WHY = "manage.py restore", "it was erased after the backup had been made"
+WHO, WHY = site_command("restore"), "it was erased after the backup had been made"
 # The files of a SQLite site in the state folder.
 PARTS = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
 
@@ -60,7 +61,7 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
                 with path.open("rb") as file:
                     default_storage.save(name, File(file))
         os.sync()
-        changed = redacting.redact_again("manage.py restore")
+        changed = redacting.redact_again(WHO)
         if changed:
             say(redacting.summary(changed))
         expired = [BlobProblem(sha256=sha256, kind=BlobProblemKind.EXPIRED) for sha256 in contents.gone]
@@ -85,7 +86,7 @@ def require_fitting(contents: Manifest) -> None:
     if contents.database != connection.vendor:
         raise BackupProblem(
             f"the backup is of {contents.database}, and DATABASE_URL names {connection.vendor}: restore it to its own "
-            "kind first; manage.py move_to takes a site from SQLite to PostgreSQL"
+            f"kind first; {site_command('move_to')} takes a site from SQLite to PostgreSQL"
         )
     if contents.server > server_version():
         raise BackupProblem(

@@ -13,6 +13,7 @@ from grading.backups.manifest import CHUNK, SUMS, Manifest, checksum, sums
 from grading.evidence import store
 from grading.models import Evidence, Session
 from grading.reward import state
+from gradingsite.state import site_command
 
 Step = Callable[[int], object]
 AT_A_TIME = 1000
@@ -27,7 +28,7 @@ def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
         yield f"a session counts more than once: {each}"
     for _count, mismatches in state.rebuild():
         for mismatch in mismatches:
-            yield f"a session's state is not what its other rows say: {mismatch}; see manage.py rebuild"
+            yield f"a session's state is not what its other rows say: {mismatch}; see {site_command('rebuild')}"
     yield from problems_of_evidence(step)
 
 

@@ -33,6 +33,7 @@ from grading.models.sessions import SessionQuerySet, yours
 from grading.monitoring.rule import RULES, SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.reward import state
 from grading.vocabulary import NO_REWARD, Reason
+from gradingsite.state import START, site_command
 
 # How many things a finding lists.
 MAX_LISTED = 5
@@ -49,8 +50,8 @@ MAX_LISTED = 5
     ),
     todo=(
         "Find out what wrote to the database (a restored copy, a script, a manual edit), then run "
-        "`manage.py rebuild --repair`: it rebuilds buckets and lists from the ledger and leaves each session its "
-        "latest reward."
+        f"`{site_command('rebuild --repair')}`: it rebuilds buckets and lists from the ledger and leaves each session "
+        "its latest reward."
     ),
     every=dt.timedelta(days=1),
     nightly=True,
@@ -150,7 +151,7 @@ NAMES: Mapping[Component, str] = {
         "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
         "measured by whoever is watching, once it has watched for a minute without a gap."
     ),
-    todo="Check that it is running (manage.py up restarts it when it fails), and what the log says about it.",
+    todo=f"Check that it is running ({START} restarts it when it fails), and what the log says about it.",
     every=dt.timedelta(minutes=1),
     is_attended=True,
 )

@@ -21,11 +21,13 @@ from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
 from grading.screens.moves import why
 from grading.vocabulary import Reason
+from gradingsite.state import site_command
 
 register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
 register.filter("why", why)
+register.simple_tag(site_command)
 
 # Odds beyond which nobody wants the number.
 MANY = 1_000_000

@@ -28,7 +28,7 @@ def test_a_sound_ledger_passes(capsys):
 def test_a_difference_fails_until_the_buckets_are_replaced(capsys):
     reward("s1", code=0.5)
     Bucket.objects.update(s=0, q=0)
-    with pytest.raises(CommandError, match=r"1 buckets differ.*run `manage.py rebuild --repair`"):
+    with pytest.raises(CommandError, match=r"1 buckets differ.*run the site's command `rebuild --repair`"):
         call_command("audit_ledger", verbosity=0)
     assert (
         "productive = (1, 500000, 250000000000, 0, 0, 0), the bucket says (1, 0, 0, 0, 0, 0)" in capsys.readouterr().err

@@ -93,6 +93,13 @@ def test_commands_of_manage_py_are_commands_of_gradingsite(command, places):
     assert {"backup", "erase_session", "import_sessions", "up", "verify"} <= {*text.split()}
 
 
+def test_messages_name_the_installed_command(command, places):
+    """A message that tells people to run a command names `gradingsite`, since a wheel has no manage.py."""
+    status, text = run(command, "rebuild", **places)
+    assert status == 1
+    assert "run gradingsite migrate" in text
+
+
 def test_state_is_where_the_specification_and_the_setting_say(command, places, tmp_path):
     show = ["shell", "-c", "from django.conf import settings; print(settings.STATE_DIR)"]
 

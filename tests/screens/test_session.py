@@ -176,7 +176,7 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(site, review
     assert len(lines) == 1 + 2 + 2 + 6  # it came in, two grades, two settlements, what the bandits did
     grade = Grade.objects.get(source=Source.HUMAN)
     assert [(line.undo, line.detail) for line in lines if line.undo] == [(grade.pk, "merged since")]
-    assert [(row["entry"].value, row["weight"]) for row in page.context["live"]] == [(0.8, 1)] * 2
+    assert [(row["entry"].value, row["weight"]) for row in page.context["applied_rewards"]] == [(0.8, 1)] * 2
     assert f'href="/grades/{grade.pk}/undo/"' in flat(page)
     assert LedgerEntry.objects.count() == 6
 
@@ -243,7 +243,7 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(sit
     assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
     assert tiles["floor"]["value"] is None
     assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
-    assert page.context["comes"].text == "has it in the queue"
+    assert page.context["next_judging"].text == "has it in the queue"
     assert page.context["cards"] == []
     html = flat(page)
     assert "tile c-trajectory failed" not in html
@@ -255,14 +255,14 @@ def test_the_place_in_the_queue_is_named(site, reviewer, settings):
     sessions = [site.upload(name, logs.claude(name, ("ls", "a"))).session for name in ("a1", "a2", "a3")]
     JudgeJob.objects.filter(session=sessions[2]).update(worth=1)
     context = reviewer.get(f"/sessions/{sessions[0].pk}/").context
-    assert context["comes"].place == "2nd of 3"
+    assert context["next_judging"].place == "2nd of 3"
     assert next(tile for tile in context["tiles"] if tile["source"] == "judge")["headline"] == "Queued, 2nd of 3"
 
 
 def test_without_a_judge_nothing_comes_next(site, reviewer):
     session = site.upload("2f7b", logs.claude("2f7b", ("cat notes.md", "one"))).session
     page = reviewer.get(f"/sessions/{session.pk}/")
-    assert page.context["comes"] is None
+    assert page.context["next_judging"] is None
     assert "add a key in Settings" in page.context["ways"][0].detail
     assert "/runs/plan/" not in flat(page)
 

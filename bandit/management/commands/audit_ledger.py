@@ -36,5 +36,5 @@ class Command(BaseCommand):
         raise CommandError(
             f"{len(comparison.differences):,} buckets differ from the ledger; observations that count more than once: "
             f"{len(twice):,}. The ledger is the record: find out what wrote to the buckets, then run "
-            "`manage.py rebuild --repair`."
+            "the site's command `rebuild --repair`."
         )

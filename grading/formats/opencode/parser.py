@@ -188,7 +188,7 @@ class OpenCodeDatabase(Recogniser):
 
     format = "opencode-database"
     title = "OpenCode database"
-    reason = "an OpenCode database with many sessions; import its folder with manage.py import_sessions"
+    reason = "an OpenCode database with many sessions; import its folder with the command import_sessions"
 
     @staticmethod
     def score_bytes(head: bytes) -> tuple[float, Form]:
@@ -201,7 +201,7 @@ class OpenCodeStorage(Recogniser):
 
     format = "opencode-storage"
     title = "OpenCode storage"
-    reason = "one part of an OpenCode session; import the folder `storage` with manage.py import_sessions"
+    reason = "one part of an OpenCode session; import the folder `storage` with the command import_sessions"
 
     @staticmethod
     def score_document(document: Any) -> float:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from grading.agent import samples
+from gradingsite.state import site_command
 
 
 class Command(BaseCommand):
@@ -14,4 +15,4 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         count = sum(1 for _receipt in tqdm(samples.load(timezone.now()), unit="session", disable=None))
-        self.stdout.write(f"{count} sample sessions loaded; `manage.py remove_samples` removes them again")
+        self.stdout.write(f"{count} sample sessions loaded; `{site_command('remove_samples')}` removes them again")

@@ -12,6 +12,7 @@ from bandit.models import LedgerEntry
 from bandit.names import printable
 from grading.models import Session
 from grading.reward import state
+from gradingsite.state import site_command
 
 # Seconds after which a bar shows the progress.
 PATIENCE = 10
@@ -36,7 +37,9 @@ class Command(BaseCommand):
                 count += 1
         self.stdout.write(f"{count:,} differences{', repaired' if repair and count else ''}")
         if count and not repair:
-            raise CommandError("Find out what else wrote to the database, then run `manage.py rebuild --repair`.")
+            raise CommandError(
+                f"Find out what else wrote to the database, then run `{site_command('rebuild --repair')}`."
+            )
 
 
 def session_differences(*, repair: bool, is_quiet: bool) -> Iterator[str]:

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from grading.intake import redacting
+from gradingsite.state import site_command
 
 
 class Command(BaseCommand):
@@ -16,5 +17,5 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         with tqdm(total=redacting.rows_to_read(), unit="row", disable=options["verbosity"] == 0) as bar:
-            changed = redacting.redact_again("manage.py redact_again", step=bar.update)
+            changed = redacting.redact_again(site_command("redact_again"), step=bar.update)
         self.stdout.write(redacting.summary(changed))

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from grading.backups import manifest, restoring
 from grading.backups.databases import BackupProblem
 from grading.backups.manifest import NoBackup
+from gradingsite.state import site_command
 
 
 class Command(BaseCommand):
@@ -28,4 +29,4 @@ class Command(BaseCommand):
             restoring.restore(source, replace=replace, say=self.stdout.write)
         except (BackupProblem, NoBackup, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write("Check all of it with: manage.py verify")
+        self.stdout.write(f"Check all of it with: {site_command('verify')}")

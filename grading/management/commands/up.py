@@ -27,7 +27,7 @@ from grading.models import LogInPlace
 from grading.trial import keeping
 from gradingsite import broker, keys, running, schema
 from gradingsite.ports import port_taken
-from gradingsite.state import IS_CHECKOUT
+from gradingsite.state import IS_CHECKOUT, site_command
 from gradingsite.supervisor import Program, become, die_with_parent
 
 DJANGO = [sys.executable, "-m", "gradingsite"]
@@ -109,8 +109,8 @@ class Command(BaseCommand):
             lines.append(f"   story      {self.address}story/")
         if password:
             lines.append(f"   log in     user admin, password {password}   (shown this once)")
-        manage = f"{os.path.relpath(sys.executable)} manage.py" if IS_CHECKOUT else "gradingsite"
-        lines.append(f"   password   lost? {manage} changepassword admin")
+        python = f"{os.path.relpath(sys.executable)} " if IS_CHECKOUT else ""
+        lines.append(f"   password   lost? {python}{site_command('changepassword admin')}")
         lines.append(f"   stored in  {settings.STATE_DIR}")
         lines.append("   stop       Ctrl-C")
         self.stdout.write("\n" + "\n".join(lines) + "\n\n")
@@ -131,7 +131,8 @@ def require_shared_servers(role: str) -> None:
     if connections["default"].vendor == "sqlite":
         raise CommandError(
             f"`up {role}` runs one role of a site on several hosts, which cannot share SQLite: set DATABASE_URL to a "
-            "PostgreSQL database (manage.py move_to copies the present one), or run `up` for everything on this host"
+            f"PostgreSQL database ({site_command('move_to')} copies the present one), or run `up` for everything on "
+            "this host"
         )
     if not os.environ.get("REDIS_URL"):
         raise CommandError(f"`up {role}` needs REDIS_URL: the Redis or Valkey server that all hosts share")

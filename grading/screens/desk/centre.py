@@ -1,6 +1,5 @@
 """The desk's middle column (the chain, the work, the evidence in tabs), and the lower part of its panel (rationale,
-history, answers, comments). `hides` in all of it: what judges and people said is left out until this person has
-answered.
+history, answers, comments). `hides`: leave out the grades of judges and people, because this person has not answered.
 """
 
 from collections.abc import Mapping
@@ -10,16 +9,17 @@ from django.contrib.auth.models import User
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest
 
-from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
-from grading.models.evidence import EvidenceKind
+from grading.evidence import store
+from grading.models import Artifact, Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
+from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 from grading.reward.explain import StepState
 from grading.screens import forge
 from grading.screens.desk import story
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import blind, transcript
-from grading.screens.session import view as shown
+from grading.screens.session import blind, chain, panes, transcript
+from grading.screens.session.activity import TranscriptEvents
 from grading.templatetags.gradingsite_tags import CITATION, NUMBER
 from grading.vocabulary import Source
 
@@ -40,10 +40,10 @@ def load_context(
     all_answers = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     prefetch_related_objects([session], "evidence")  # the tabs and the history read it again
     received = list(session.evidence.all())
-    judge = shown.latest_of(grades, Source.JUDGE)
+    judge = chain.latest_grade(grades, Source.JUDGE)
     graded = [each for each in reversed(all_answers) if each.value is not None]
     still_count = [each for each in graded if getattr(each, "undone_by", None) is None]
-    tiles = shown.tiles(settlements[-1] if settlements else None)
+    tiles = chain.tiles(settlements[-1] if settlements else None)
     if waits:
         _await_person(tiles)
     return {
@@ -64,7 +64,7 @@ def load_context(
         # The grades that people gave and did not take back, newest first.
         "answers": [] if hides else still_count,
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
-        **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
+        **_tab(request, session, received, citations=[] if hides else chain.citations(judge)),
     }
 
 
@@ -78,12 +78,12 @@ def _await_person(tiles: list[dict[str, Any]]) -> None:
 def rationale(judge: Grade) -> dict[str, Any]:
     """The judge's words, its dimensions, and the citations that its words leave out."""
     text = str(judge.evidence.get("rationale") or judge.detail)[:4000]
-    cited = shown.citations(judge)
+    cited = chain.citations(judge)
     named = {int(digits) for group in CITATION.findall(text) for digits in NUMBER.findall(group)}
     return {
         "text": text,
         "rest": [number for number in cited if number not in named],
-        "dimensions": shown.dimensions(judge),
+        "dimensions": chain.dimensions(judge),
         "reached": judge.evidence.get("reached", ""),
         "model": judge.model,
         "value": judge.value,
@@ -96,7 +96,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     current = tab if tab in TABS else "transcript" if "event" in request.GET else "evidence"
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
     context: dict[str, Any] = {
-        "work_counts": [_linked(group) for group in shown.work(session)],
+        "work_counts": work_counts(session),
         "tab": current,
         "tabs": _tabs(request, current, counts={"attempts": attempts.count()}),
         "refused": [row for row in received if row.problem],
@@ -105,11 +105,15 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     if current == "transcript":
         context |= transcript.context(request, session, citations)
     elif current == "evidence":
-        consumption = list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
-        context |= {"patch": shown.patch(session), "terms": shown.consumption_terms(consumption)}
-        context |= shown.what_it_did(session)
+        log = TranscriptEvents(store.usable(session, EvidenceKind.TRANSCRIPT))
+        consumption = session.grades.filter(source=Source.CONSUMPTION).order_by("pk").last()
+        context |= {
+            "patch": panes.patch(session),
+            "terms": consumption.evidence.get("terms", []) if consumption else [],
+            **panes.what_it_did(session, panes.signals_of(session), log),
+        }
     elif current == "journal":
-        context["journal"] = shown.text(session, EvidenceKind.JOURNAL, shown.JOURNAL_LIMIT)
+        context["journal"] = panes.journal(session)
     else:
         job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
         at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
@@ -117,7 +121,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     return context
 
 
-def _tabs(request: HttpRequest, current: str, *, counts: Mapping[str, int]) -> list[shown.Tab]:
+def _tabs(request: HttpRequest, current: str, *, counts: Mapping[str, int]) -> list[panes.Tab]:
     """The row of tabs. Each links to the same page without what belongs to another tab, or to an answer just given."""
     query = request.GET.copy()
     for key in ("tab", "event", "page", "q", "after", "saved"):
@@ -126,12 +130,20 @@ def _tabs(request: HttpRequest, current: str, *, counts: Mapping[str, int]) -> l
     for name, title in TABS.items():
         query["tab"] = name
         url = f"?{query.urlencode()}"
-        tabs.append(shown.Tab(name=name, title=title, url=url, current=name == current, count=counts.get(name)))
+        tabs.append(panes.Tab(name=name, title=title, url=url, current=name == current, count=counts.get(name)))
     return tabs
 
 
-def _linked(group: dict[str, Any]) -> dict[str, Any]:
-    """A kind of work with the address of its first pull request on a known site, if there is one."""
-    keys = [item.key for item in group["items"]] if group["kind"] == "pull request" else []
-    first = next(filter(None, map(forge.pull_request, keys)), "")
-    return {**group, "url": first, "name": forge.pull_request_name(first)}
+def work_counts(session: Session) -> list[dict[str, Any]]:
+    """The session's artifacts by kind. `url` and `name` are of its first pull request on a known forge, else empty."""
+    by_kind: dict[str, list[Artifact]] = {}
+    for artifact in session.artifacts.all():
+        by_kind.setdefault(artifact.kind, []).append(artifact)
+    groups = []
+    for kind, artifacts in by_kind.items():
+        url = ""
+        if kind == ArtifactKind.PULL_REQUEST:
+            url = next(filter(None, (forge.pull_request(each.key) for each in artifacts)), "")
+        name = forge.pull_request_name(url)
+        groups.append({"kind": kind.replace("_", " "), "items": artifacts, "url": url, "name": name})
+    return groups

@@ -93,7 +93,7 @@ def lines(
     hides: bool,
 ) -> list[PanelLine]:
     """The latest of the session's history, newest first; without what is kept from this person."""
-    entries = history.of(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
+    entries = history.lines(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
     if hides:
         entries = list(blind.history(entries))
     answered = {each.grade_id: each for each in answers if each.grade_id}

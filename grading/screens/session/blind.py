@@ -1,7 +1,7 @@
-"""Blind first: what of a session is kept from a person until they have graded it or looked on purpose.
+"""Blind grading: hides the verdict of a session from a person until they have graded it or chosen to reveal it.
 
-Everything that the desk and the session's page say of the reward goes through here, so that nothing in their source
-tells it. Lists of many sessions, exports and the API show every reward: their order and their filters would tell it.
+The desk and the session's page pass everything that could reveal the reward through here. Lists of sessions, exports
+and the API do not hide rewards, since sorting and filtering would reveal them anyway.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,25 +19,26 @@ HIDDEN = "hidden until you grade"
 
 
 def tiles(chain: Iterable[dict[str, Any]], grades: Iterable[Grade]) -> list[dict[str, Any]]:
-    """The chain with the tiles of judge and people closed, and none filled: which one decides would tell something. The
-    others have the text of their own `grades` alone, since a step also says how far it is from the verdict.
+    """The chain with the tiles of the judge and of people hidden, and no tile marked as deciding.
+
+    The other tiles show only the detail of their own grade, since a step's text compares it with the verdict.
     """
     details = {grade.pk: grade.detail for grade in grades}
     hidden = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
-    closed = []
+    shown = []
     for tile in chain:
         if tile["source"] == Source.JUDGE or (tile["source"] == Source.HUMAN and tile["value"] is not None):
-            closed.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
+            shown.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
         elif tile["value"] is not None:
             neutral = {"css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
-            closed.append({**tile, **neutral, "why": details.get(tile["grade"], "")})
+            shown.append({**tile, **neutral, "why": details.get(tile["grade"], "")})
         else:
-            closed.append(tile)
-    return closed
+            shown.append(tile)
+    return shown
 
 
 def flags(raised: Iterable[Flag]) -> list[Flag]:
-    """The flags, without the text of those that tell something of the verdict."""
+    """The flags, without the details of those whose rule quotes the verdict."""
     shown = []
     for flag in map(copy, raised):
         flag.detail = HIDDEN if monitoring.quotes_verdict(flag.rule) else flag.detail
@@ -46,7 +47,7 @@ def flags(raised: Iterable[Flag]) -> list[Flag]:
 
 
 def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:
-    """The history without what judges and people said, and what was settled and learned."""
+    """The history, with the results of grades, settlements and rewards hidden."""
     for line in lines:
         if line.while_blind:
             yield replace(line, what=f"{line.while_blind}: {HIDDEN}", detail="", source="")

@@ -37,14 +37,14 @@ class RanWithRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VitalRow:
-    """A vital with its value in words."""
+    """A vital with its value as text."""
 
     vital: Vital
     value: str
 
 
 def context(session: Session) -> dict[str, Any]:
-    """What `_facts.html` shows."""
+    """The context of `_facts.html`."""
     facts: SessionFacts | None = getattr(session, "facts", None)
     vitals = vital_rows(facts) if facts is not None and facts.version else []
     return {
@@ -58,7 +58,7 @@ def context(session: Session) -> dict[str, Any]:
 
 
 def summary(facts: SessionFacts) -> list[str]:
-    """What tells most of how the work went, in a few words each, without what is unknown."""
+    """The most telling vitals as short texts; unknown ones are left out."""
     parts = [] if facts.active_minutes is None else [f"{duration(facts.active_minutes * MINUTE)} active"]
     if facts.known_calls:
         parts.append(f"{facts.failed_calls:,} of {facts.known_calls:,} calls failed")
@@ -89,7 +89,7 @@ def spent_rows(session: Session) -> list[RanWithRow]:
 
 
 def ran_with_rows(session: Session, facts: SessionFacts | None) -> list[RanWithRow]:
-    """What the session ran with, without what is unknown."""
+    """The project, task, harness version, models and settings of the session; unknown ones are left out."""
     rows = []
     if session.project is not None:
         name = session.project.name
@@ -143,7 +143,7 @@ def vital_rows(facts: SessionFacts) -> list[VitalRow]:
 
 
 def _describe(name: str, facts: SessionFacts) -> str:
-    """A vital's value in words."""
+    """A vital's value as text."""
     value = getattr(facts, name)
     if name == "reads_before_edit" and value is None and facts.unread_edits is not None:
         return "no edit"

@@ -1,4 +1,4 @@
-"""The history of a session's reward: every row of every kind, in the order of time. Nothing is ever overwritten."""
+"""The history of a session's reward: all of its append-only rows, ordered by time."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -12,16 +12,16 @@ from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import rest, usd
 from grading.vocabulary import Reason, Source, Status
 
-UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
+NO_VALUE = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
 NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLine:
-    """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
+    """What happened and when; `source` is its icon, `undo` the id of a grade that can still be withdrawn.
 
-    `while_blind`: all that the line may say to a person who is to grade without knowing the answers of judge and
-    people; empty where it tells nothing of them. `is_main`: shown before the history is unfolded.
+    `while_blind` replaces the text for a person who is to grade the session blind; empty if the line reveals no grade.
+    `is_main`: shown before the history is unfolded.
     """
 
     at: dt.datetime
@@ -33,7 +33,7 @@ class HistoryLine:
     is_main: bool = False
 
 
-def of(
+def lines(
     session: Session,
     *,
     received: Iterable[Evidence],
@@ -44,83 +44,120 @@ def of(
     submissions: Iterable[Submission] = (),
     categories: Iterable[CategoryWord] = (),
 ) -> list[HistoryLine]:
-    """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
+    """The whole history, oldest first. Rows of one second stay in the order of cause and effect: submissions,
+    categories, grades, settlements, ledger entries, flags.
+    """
     kinds = ", ".join(row.kind for row in received) or "metadata"
-    lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
-    for said in submissions:
-        who = TokenScope(said.scope).words if said.scope else "the site itself, or a token without a scope"
-        token = "" if said.token is None else f", token …{said.token.hint}"
-        changed = [f"{name.replace('_', ' ')} {value}" for name, value in said.after.items() if value not in ("", None)]
-        detail = "; ".join([*([f"new: {', '.join(said.added)}"] if said.added else []), *changed]) or "nothing new"
-        lines.append(HistoryLine(at=said.received_at, what=f"Submitted by {who}{token}", detail=detail))
-    for word in categories:
-        by = "" if word.by is None else f", {word.by.get_username()}"
-        taken_back = "" if word.undone_at is None else "; taken back since"
-        what = f"Category {word.category}: {word.get_origin_display()}{by}"
-        lines.append(
-            HistoryLine(at=word.said_at, what=what, detail=f"{word.why}{taken_back}", is_main=word.by is not None)
-        )
-    withdrawn = {grade.withdraws_id for grade in grades}
-    lines += [_grade(grade, is_withdrawn=grade.pk in withdrawn) for grade in grades]
-    for settlement in settlements:
-        how = "without a reward" if settlement.value is None else f"at {number(settlement.value)}"
-        if settlement.value is not None and settlement.source == Source.FLOOR:
-            how = "as not graded yet"
-        line = HistoryLine(
-            at=settlement.created_at,
-            what=f"Settled {how}, {'final' if settlement.final else 'provisional'}",
-            detail=rest(settlement.sentence),
-            source=settlement.source,
-            while_blind="Settled",
-            is_main=True,
-        )
-        lines.append(line)
-    for entry in entries:
-        applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
-        if entry.is_abstention:
-            verb = "Left out" if applied else "Counted"
-            what = f"Left out by {bandit}" if applied else f"The {entry.bandit.name} bandit now counts this session"
-            view = entry.grader.view
-            reason = Reason(view).words if view in set(Reason) else view
-            detail = f"{reason}: no reward for {entry.arm}, revision {entry.revision}"
-        else:
-            verb = "Learned" if applied else "Unlearned"
-            what = f"{verb} by {bandit}"
-            detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
-        lines.append(HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb))
+    withdrawn_ids = {grade.withdraws_id for grade in grades}
+    history = [
+        HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}"),
+        *map(_submission, submissions),
+        *map(_category, categories),
+        *(_grade(grade, is_withdrawn=grade.pk in withdrawn_ids) for grade in grades),
+        *map(_settlement, settlements),
+        *map(_ledger_entry, entries),
+    ]
     for flag in flags:
-        what = f"Flagged: {title_of(flag.rule)}"
-        while_blind = what * quotes_verdict(flag.rule)
-        line = HistoryLine(
-            at=flag.raised_at, what=what, detail=flag.detail, source="alarm", while_blind=while_blind, is_main=True
-        )
-        lines.append(line)
+        history.append(_flag(flag))
         if flag.cleared_at:
             who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
-            lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
-    return sorted(lines, key=lambda line: line.at.replace(microsecond=0))
+            history.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
+    return sorted(history, key=lambda line: line.at.replace(microsecond=0))
+
+
+def _submission(submission: Submission) -> HistoryLine:
+    who = TokenScope(submission.scope).words if submission.scope else "the site itself, or a token without a scope"
+    token = "" if submission.token is None else f", token …{submission.token.hint}"
+    details = [f"new: {', '.join(submission.added)}"] if submission.added else []
+    for name, value in submission.after.items():
+        if value not in ("", None):
+            details.append(f"{name.replace('_', ' ')} {value}")
+    detail = "; ".join(details) or "nothing new"
+    return HistoryLine(at=submission.received_at, what=f"Submitted by {who}{token}", detail=detail)
+
+
+def _category(word: CategoryWord) -> HistoryLine:
+    by = "" if word.by is None else f", {word.by.get_username()}"
+    undone = "" if word.undone_at is None else "; undone since"
+    return HistoryLine(
+        at=word.said_at,
+        what=f"Category {word.category}: {word.get_origin_display()}{by}",
+        detail=f"{word.why}{undone}",
+        is_main=word.by is not None,
+    )
 
 
 def _grade(grade: Grade, *, is_withdrawn: bool) -> HistoryLine:
-    reason = Reason(grade.reason)
-    said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
-    said = HEADLINES[reason].lower() if reason in ABSTAINS else said
     who = f" by {grade.author.get_username()}" if grade.author else ""
-    given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
-    details = [grade.detail or reason.words]
+    beside = f", {grade.beside}" if grade.parallel else ""
+    is_persons_grade = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
+    details = [grade.detail or Reason(grade.reason).words]
     if not grade.author:
-        # Who answered, by which rubric, at what price.
-        identity = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
-        identity += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
-        details.append(", ".join(filter(None, identity)))
+        cost = "" if grade.cost_usd is None else usd(grade.cost_usd)
+        rubric = f"rubric {grade.rubric[:4]}" if grade.rubric else ""
+        details.append(", ".join(filter(None, [grade.model, rubric, grade.version, cost])))
     if is_withdrawn:
         details.append("undone later")
     return HistoryLine(
         at=grade.created_at,
-        what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
+        what=f"{grade.source.capitalize()}{who}{beside}: {_result(grade)}",
         detail="; ".join(filter(None, details)),
         source=grade.source,
-        undo=grade.pk if given and not is_withdrawn else None,
-        is_main=given,
+        undo=grade.pk if is_persons_grade and not is_withdrawn else None,
+        is_main=is_persons_grade,
         while_blind=grade.source.capitalize() if grade.source in (Source.JUDGE, Source.HUMAN) else "",
+    )
+
+
+def _result(grade: Grade) -> str:
+    """The grade's value, or why it has none."""
+    reason = Reason(grade.reason)
+    if reason in ABSTAINS:
+        return HEADLINES[reason].lower()
+    if grade.value is not None:
+        return number(grade.value)
+    return NO_VALUE.get(reason, NO_SCORE[Status(grade.status)])
+
+
+def _settlement(settlement: Settlement) -> HistoryLine:
+    if settlement.value is None:
+        how = "without a reward"
+    elif settlement.source == Source.FLOOR:
+        how = "as not graded yet"
+    else:
+        how = f"at {number(settlement.value)}"
+    return HistoryLine(
+        at=settlement.created_at,
+        what=f"Settled {how}, {'final' if settlement.final else 'provisional'}",
+        detail=rest(settlement.sentence),
+        source=settlement.source,
+        while_blind="Settled",
+        is_main=True,
+    )
+
+
+def _ledger_entry(entry: LedgerEntry) -> HistoryLine:
+    is_applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
+    if entry.is_abstention:
+        verb = "Left out" if is_applied else "Counted"
+        what = f"Left out by {bandit}" if is_applied else f"The {entry.bandit.name} bandit now counts this session"
+        view = entry.grader.view
+        reason = Reason(view).words if view in set(Reason) else view
+        detail = f"{reason}: no reward for {entry.arm}, revision {entry.revision}"
+    else:
+        verb = "Learned" if is_applied else "Unlearned"
+        what = f"{verb} by {bandit}"
+        detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
+    return HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb)
+
+
+def _flag(flag: Flag) -> HistoryLine:
+    what = f"Flagged: {title_of(flag.rule)}"
+    return HistoryLine(
+        at=flag.raised_at,
+        what=what,
+        detail=flag.detail,
+        source="alarm",
+        while_blind=what if quotes_verdict(flag.rule) else "",
+        is_main=True,
     )

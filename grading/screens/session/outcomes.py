@@ -27,7 +27,7 @@ VERBS: dict[tuple[str, str], str] = {
     (OutcomeKind.DEPLOYED, OutcomeResult.PASS): "deployed",
     (OutcomeKind.RESOLVED, OutcomeResult.PASS): "resolved",
 }
-# Only the site's own look-ups report these in part; the commits say it in whole.
+# Shown by `_landed` instead, which reads the commits themselves.
 DERIVED = (OutcomeKind.LANDED, OutcomeKind.REVERTED)
 LISTED = 50
 
@@ -43,7 +43,7 @@ class OutcomeStep:
 
 
 def context(session: Session) -> dict[str, Any]:
-    """What `_outcomes.html` shows; nothing before anything is known."""
+    """The context of `_outcomes.html`. Without outcomes and look-ups there are no steps."""
     records = list(session.outcomes.all()[:LISTED])
     latest: dict[str, OutcomeRecord] = {}
     for record in records:
@@ -59,6 +59,7 @@ def context(session: Session) -> dict[str, Any]:
 
 
 def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
+    """The reported kinds in the order of events, then unknown kinds by name."""
     ordered = [kind for kind in WORDS if kind in latest]
     return [*ordered, *sorted(latest.keys() - {*WORDS, *DERIVED})]
 
@@ -69,11 +70,8 @@ def _produced(session: Session) -> list[OutcomeStep]:
     commits = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
     steps = []
     if commits:
-        steps.append(
-            OutcomeStep(
-                label=f"{'committed' if len(commits) == 1 else f'{len(commits)} commits'} {_day(session.ended_at)}"
-            )
-        )
+        verb = "committed" if len(commits) == 1 else f"{len(commits)} commits"
+        steps.append(OutcomeStep(label=f"{verb} {_day(session.ended_at)}"))
     pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
     steps += [OutcomeStep(label=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
     return steps
@@ -90,7 +88,7 @@ def _reported(record: OutcomeRecord) -> OutcomeStep:
 
 
 def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> list[OutcomeStep]:
-    """What was found out about its own commits."""
+    """Whether the session's commits landed on the default branch, according to the last look-up."""
     if landing is None or landing.checked_at is None:
         return []
     decided = [commit for commit in commits if commit.state != CommitState.UNKNOWN]
@@ -98,8 +96,8 @@ def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> lis
         reasons = dict.fromkeys(Authorship(commit.authorship).words for commit in commits)
         return [OutcomeStep(label=f"not known whether it landed: {next(iter(reasons), 'it has no commits')}")]
     branch = next((commit.repository.default_branch for commit in decided if commit.repository), "the default branch")
-    looked = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
-    return [OutcomeStep(label=describe(landing, branch), title=looked, is_bad=landing.reverted > 0)]
+    looked_up = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
+    return [OutcomeStep(label=describe(landing, branch), title=looked_up, is_bad=landing.reverted > 0)]
 
 
 def _day(at: dt.datetime) -> str:

@@ -2,7 +2,7 @@
 access is logged; viewers have none.
 """
 
-from django.forms import CharField, Form
+from django.forms import CharField, ChoiceField, Form, IntegerField
 from django.http import FileResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -19,7 +19,16 @@ from grading.screens.http import StaffRequest, staff_view
 BAD_REQUEST, NOT_FOUND = 400, 404
 PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
 LONGEST_TEXT = 60_000
+MAX_NUMBER = 999_999_999
 NOTHING = "Nothing is hidden here: this text is the session’s own."
+
+
+class MarkForm(Form):
+    """A mark of redacted text: its index, from 0, in the journal, the patch, or the event with number `event`."""
+
+    part = ChoiceField(choices=[(name, name) for name in PARTS])
+    event = IntegerField(min_value=0, max_value=MAX_NUMBER, required=False)
+    mark = IntegerField(min_value=0, max_value=MAX_NUMBER)
 
 
 class ReasonForm(Form):
@@ -29,27 +38,28 @@ class ReasonForm(Form):
 @staff_view("grading.add_grade")
 @require_POST
 def reveal(request: StaffRequest, pk: int) -> JsonResponse:
-    """The text behind one mark. `part` is event (its number is `event`), journal or patch; `mark` counts from 0."""
+    """The redacted text behind one mark, as JSON `text`, or an `error`."""
     session = get_object_or_404(Session, pk=pk)
-    part, event, mark = (request.POST.get(name, "") for name in ("part", "event", "mark"))
-    numbers = [text for text in (mark, event or "1") if text.isdecimal() and len(text) < 10]  # noqa: PLR2004 - no absurd ones
-    if part not in PARTS or len(numbers) < 2:  # noqa: PLR2004 - both
+    form = MarkForm(request.POST)
+    if not form.is_valid():
         expected = "part (event, journal or patch), mark and, of an event, its number"
         return JsonResponse({"error": f"Expected {expected}. Reload the page."}, status=BAD_REQUEST)
+    part, mark = form.cleaned_data["part"], form.cleaned_data["mark"]
+    event = form.cleaned_data["event"] or 1
     row = store.usable(session, PARTS[part])
     try:
         if row is None:
             hidden_text = None
         elif part == "event":
-            hidden_text = transcripts.hidden_in(row, int(event or 1), int(mark))
+            hidden_text = transcripts.hidden_in(row, event, mark)
         else:
-            hidden_text = mark_at(store.text_of(row, LONGEST_TEXT + MARGIN), int(mark))
+            hidden_text = mark_at(store.text_of(row, LONGEST_TEXT + MARGIN), mark)
     except OSError as error:
         return JsonResponse({"error": str(error)}, status=NOT_FOUND)
     if hidden_text is None:
         return JsonResponse({"error": NOTHING}, status=NOT_FOUND)
     where = f"event {event}" if part == "event" else f"the {part}"
-    record(AuditKind.RAW, f"saw what is hidden in {session.observation}", detail=f"{where}, mark {int(mark) + 1}")
+    record(AuditKind.RAW, f"saw what is hidden in {session.observation}", detail=f"{where}, mark {mark + 1}")
     return JsonResponse({"text": hidden_text})
 
 

@@ -23,10 +23,11 @@ from grading.screens.session.activity import TranscriptEvents
 from grading.signals import Signals
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
 
+# A verdict's expected cost is the mean of the verdicts of this period.
 PRICED = dt.timedelta(days=7)
 # The alarm rule about sessions in a row without a grade.
 STREAKS = "A14"
-# The template of each source's card of reasons, and how its title names the grade.
+# The template of each source's card, and the start of its title.
 TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
 NAMES = {
     Source.JUDGE: "The judge’s",
@@ -51,19 +52,21 @@ class NextJudging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to a grade: `mark` is the source's icon, `link` the text of the link to `url`."""
+    """One way to a grade: `mark` is the source's icon, `link` the text of the link to `url`; `upcoming` is what the
+    judge does next.
+    """
 
     mark: str
     title: str
     detail: str
     link: str = ""
     url: str = ""
-    following: NextJudging | None = None
+    upcoming: NextJudging | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetCondition:
-    """A condition that was met, in words, and the number of the event that shows it."""
+    """A condition that was met, as text, and the number of the event that shows it."""
 
     title: str
     detail: str = ""
@@ -72,7 +75,7 @@ class MetCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonCard:
-    """One card of reasons: the template's `name`, a title, and its grade. `decides`: the reward is this grade."""
+    """A card that explains a grade, rendered by the template `name`. `decides`: the reward is this grade."""
 
     name: str
     title: str
@@ -100,39 +103,54 @@ def has_nothing_to_read(settlement: Settlement | None) -> bool:
     return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
 
 
-def following(job: JudgeJob | None) -> NextJudging | None:
+def next_judging(job: JudgeJob | None) -> NextJudging | None:
     """What the judge does next with an open job; None if no job is open or there is no judge. Three queries."""
     if job is None or not job.is_open:
         return None
     quota_row = first_quota()
     if quota_row is None:
         return None
+    now = timezone.now()
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
-        at = job.next_attempt_at if job.next_attempt_at > timezone.now() else None
+        at = job.next_attempt_at if job.next_attempt_at > now else None
         return NextJudging(text="tries it once a day, because it failed while others did not", reading=reading, at=at)
+    if job.state == JobState.LEASED:
+        return NextJudging(text="is reading it", reading=reading)
     if job.state != JobState.QUEUED:
-        return NextJudging(
-            text="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
-        )
-    at = not_before(job.next_attempt_at, quota_row)
-    graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
-    late = at if at > timezone.now() else None
+        return NextJudging(text="has it in a batch", reading=reading)
     text = "has it in the queue"
     if job.reserved:
         text += ", drawn at random to represent others like it"
-    # Its place in the queue. It may be reached sooner if drawn abstentions have used up their share of the calls.
-    earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
-    ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
+    at = not_before(job.next_attempt_at, quota_row)
+    graded = costs.since(now - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
+    return NextJudging(
+        text=text,
+        place=_queue_place(job),
+        reading=reading,
+        at=at if at > now else None,
+        usd=costs.spend(graded).each_usd,
+    )
+
+
+def _queue_place(job: JudgeJob) -> str:
+    """The job's place among those queued for its judge, such as "3rd of 12"; "" if it is the only one.
+
+    Stale jobs come first, then reserved ones, new ones and the backlog, each in the order of worth and age. A job may
+    be reached sooner, because agents take turns and reserved jobs get only their share of the calls.
+    """
+    ahead = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
+    ahead = Q(backlog=False) | ahead if job.backlog else Q(backlog=False) & ahead
     ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
     ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
     queued = JudgeJob.objects.queued().filter(judge=job.judge).order_by()
     counts = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
-    place, number = "", counts["ahead"] + 1
-    if counts["all"] > 1:
-        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in {11, 12, 13} else 0, "th")
-        place = f"{number:,}{ending} of {counts['all']:,}"
-    return NextJudging(text=text, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
+    if counts["all"] == 1:
+        return ""
+    place = counts["ahead"] + 1
+    is_teen = place % 100 in {11, 12, 13}
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place:,}{ending} of {counts['all']:,}"
 
 
 def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
@@ -170,18 +188,20 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
     return options
 
 
-def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None, *, may_operate: bool) -> Way:
+def judge_way(session: Session, job: JudgeJob | None, upcoming: NextJudging | None, *, may_operate: bool) -> Way:
+    """The way to a grade by the judge, with what it does next (`upcoming`), or a link to ask it for who may."""
     title = "The judge’s verdict"
-    if comes is not None:
-        detail = f"The judge {comes.text}{f', {comes.place}' * bool(comes.place)}"
-        return Way(mark="judge", title=title, detail=detail, following=comes)
+    if upcoming is not None:
+        detail = ", ".join(filter(None, [f"The judge {upcoming.text}", upcoming.place]))
+        return Way(mark="judge", title=title, detail=detail, upcoming=upcoming)
     if not quota.is_configured():
         detail = "There is no judge: add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
     detail = "It was asked and gave no verdict" if job else "It was not asked"
+    if not may_operate:
+        return Way(mark="judge", title=title, detail=detail)
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"
-    link = ("Ask it again" if job else "Ask it") if may_operate else ""
-    return Way(mark="judge", title=title, detail=detail, link=link, url=plan if link else "")
+    return Way(mark="judge", title=title, detail=detail, link="Ask it again" if job else "Ask it", url=plan)
 
 
 def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
@@ -216,8 +236,8 @@ def rule_for_runs() -> monitoring.Rule | None:
     return monitoring.RULES.get(STREAKS)
 
 
-def ended_by(session: Session) -> str:
-    """The outcome as one word, for a title."""
+def outcome_title(session: Session) -> str:
+    """The outcome that allows no reward, as a title."""
     return Outcome(session.outcome).capitalize() if session.outcome in NO_REWARD else "No reward"
 
 
@@ -227,10 +247,14 @@ def last_cost(session: Session) -> float | None:
     return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
 
 
-def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[ReasonCard]:
-    """A card for each source that scored, and one for the person's grade that decides; what decides comes first."""
+def cards(
+    settlement: Settlement | None, grades: Sequence[Grade], explained_grades: dict[Source, Grade]
+) -> list[ReasonCard]:
+    """A card for each of `explained_grades`, and one for a person's grade if it decides; the card of the grade that
+    decides comes first. `grades` are all of the session's.
+    """
     reason_cards = []
-    for source, grade in scored.items():
+    for source, grade in explained_grades.items():
         decides = settlement is not None and settlement.source == source
         value = number(settlement.value if settlement is not None and decides else grade.value)
         title = f"Why {value}" if decides else f"{NAMES[source]} {value}"

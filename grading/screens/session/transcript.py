@@ -35,7 +35,7 @@ class Search:
 
 
 def context(request: HttpRequest, session: Session, citations: list[int]) -> dict[str, Any]:
-    """The page that `?event=N` is on, or `?page=N`, or with the first hit of `?q=…` from there on; else the first."""
+    """The page of the transcript with `?event=N`, or `?page=N`, else the first; with `?q=…`, that of the next hit."""
     row = store.usable(session, EvidenceKind.TRANSCRIPT)
     if row is None:
         return {"transcript": TranscriptPage(problem=NONE)}
@@ -66,6 +66,9 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
 
 
 def _search(row: Evidence, query: str, *, after: int, start: int) -> Search:
+    """Search the events after number `after`, and return the first hit at or after event `start`; the first hit of all
+    if there is none.
+    """
     matches = transcripts.find(row, query, after)
     if isinstance(matches, SearchHits) and matches.more and matches.searched < start:
         after = start - 1  # the search stopped before the event from which it should find a hit
@@ -96,5 +99,5 @@ def _query(query: str, after: int, event: int) -> str:
 
 
 def _number(text: str) -> int | None:
-    """A number from 1, or None. No absurd ones."""
+    """A number from 1 to 999,999,999, or None."""
     return int(text) if text.isdecimal() and len(text) < 10 and int(text) else None  # noqa: PLR2004
