@@ -56,11 +56,9 @@ def set_up(folder: Path) -> None:
 
     for name in FOREIGN + FOREIGN_JUDGES:
         os.environ.pop(name, None)
-    (folder / "clock").write_text("0")
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
         "GRADINGSITE_STATE": str(folder / "state"),
-        "CLOCK_SHIFT_FILE": str(folder / "clock"),
         "JUDGE_SIMULATED": "yes",
         "DEMO": "yes",
         "ANTHROPIC_API_KEY": "simulated",

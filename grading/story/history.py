@@ -12,18 +12,16 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.utils import timezone
 
 from grading import intake
 from grading.judging import worker
 from grading.judging.allowance import budget, quota
-from grading.models import Agent, Alarm, JudgeJob, Session
+from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring import JUDGE_OUT
-from grading.monitoring.judges import NOT_CALLED
 from grading.simulator import Mode, Simulator
 from grading.story.logs import MODEL, VERSION, Command, log
 
@@ -110,30 +108,44 @@ def plan(today: dt.datetime) -> Iterator[Past]:
         )
 
 
-def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    """Take in and judge all of it, with the clock where it was then; each session once its reward is there.
+class MovedClock(dt.datetime):
+    """What Django's `timezone.now` reads while the history is loaded: the machine's clock, moved by `shift`."""
 
-    For a site whose judge is this running simulator, and on which nothing else runs. Raises LookupError where
-    CLOCK_SHIFT_FILE names no clock to put back.
+    shift = dt.timedelta(0)
+
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:  # type: ignore[override]
+        return dt.datetime.now(tz) + cls.shift
+
+
+def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
+    """Submit and judge all sessions, each at its own time; yields each session once its reward is there.
+
+    For a site whose judge is this running simulator, and on which nothing else runs. Every row gets the time of the
+    story, because Django's clock is moved for as long as this runs.
     """
-    if not settings.CLOCK_SHIFT_FILE:
-        raise LookupError("expected CLOCK_SHIFT_FILE to name a file: the history has to put the clock back")
+    is_database_clock = settings.DATABASE_CLOCK
+    try:
+        timezone.datetime, settings.DATABASE_CLOCK = MovedClock, False  # type: ignore[attr-defined]
+        yield from _submit_and_judge(today, judge)
+    finally:
+        timezone.datetime, settings.DATABASE_CLOCK = dt.datetime, is_database_clock  # type: ignore[attr-defined]
+
+
+def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
+    put_clock(next(plan(today)).ended_at)
     budget.set_policy(by=None, repeat_share=0, second_share=0)  # what is asked twice is drawn by each site's own chance
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "The demo's own agent"})
     late: list[tuple[Past, Session]] = []
     for past in plan(today):
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
         if late and not is_out:
-            back = late[-1][0].ended_at + dt.timedelta(hours=10)
-            put_clock(today, back)
+            put_clock(late[-1][0].ended_at + dt.timedelta(hours=10))
             quota.probe_now()
             for each, session in late:
                 verdict_on(judge, session, each.verdict)
-            # The rules of alarms don't follow the clock that was put back: to them the outage has lasted for days.
-            Alarm.objects.filter(rule=JUDGE_OUT, about__endswith=NOT_CALLED).delete()
-            Alarm.objects.filter(rule=JUDGE_OUT).update(opened_at=late[0][0].ended_at, resolved_at=back)
             late.clear()
-        put_clock(today, past.ended_at + dt.timedelta(minutes=1))
+        put_clock(past.ended_at + dt.timedelta(minutes=1))
         session = submit(agent, past)
         if is_out:
             late.append((past, session))
@@ -143,7 +155,6 @@ def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
         else:
             verdict_on(judge, session, past.verdict)
         yield session
-    put_clock(today, today)
 
 
 def simulator() -> Simulator:
@@ -172,8 +183,6 @@ def submit(agent: Agent, past: Past) -> Session:
 def verdict_on(judge: Simulator, session: Session, value: float) -> None:
     judge.mode, judge.options = Mode.VERDICT, {"score": value}
     judge_one(session)
-    # A job's creation doesn't follow the clock that was put back.
-    JudgeJob.objects.filter(session=session).update(created_at=session.ended_at + dt.timedelta(minutes=1))
 
 
 def judge_one(session: Session) -> None:
@@ -181,6 +190,5 @@ def judge_one(session: Session) -> None:
         worker.run(job.pk)
 
 
-def put_clock(today: dt.datetime, to: dt.datetime) -> None:
-    """Let the site's clock show `to` where it would show `today`."""
-    Path(settings.CLOCK_SHIFT_FILE).write_text(f"{(to - today).total_seconds():.0f}", encoding="ascii")
+def put_clock(to: dt.datetime) -> None:
+    MovedClock.shift = to - dt.datetime.now(dt.UTC)

@@ -186,7 +186,7 @@ def judge_simulator() -> list[Program]:
 def first_sessions() -> list[Program]:
     """Loads the bundled sessions into an empty site, while it is already up. Samples that were removed stay away.
 
-    A demo gets two weeks of history instead, before anything runs that would judge it by today's clock.
+    A demo gets two weeks of history instead, before anything else runs.
     """
     from bandit.models import Erasure
     from grading.models import Session
@@ -195,9 +195,7 @@ def first_sessions() -> list[Program]:
         return []
     if settings.DEMO:
         connections.close_all()
-        shift = settings.TEMP_DIR / "clock"
-        shift.write_text("0")
-        environment = {**os.environ, "CLOCK_SHIFT_FILE": str(shift), "LOG_LEVEL": "CRITICAL"}
+        environment = {**os.environ, "LOG_LEVEL": "CRITICAL"}
         subprocess.run([*DJANGO, "load_history"], env=environment, check=True)  # noqa: S603  our own
         return []
     return [Program(name="samples", command=[*DJANGO, "load_samples"], once=True)]
