@@ -16,11 +16,10 @@ from typing import Final
 from grading.formats.codex import tools
 from grading.formats.codex.calls import Calls
 from grading.formats.codex.exec_items import ITEM_EVENTS, ExecItems
-from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
+from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
-from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
     content_text,
@@ -234,7 +233,7 @@ class Codex(Parser):
             return self._message_events(payload, at)
         if kind == "compacted":
             boundary = Boundary(number=self.next_number(), at=at, kind="compaction")
-            return [boundary, *self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)]
+            return [boundary, *self.build_messages(Role.SCAFFOLD, text(payload.get("message")), at)]
         if kind in METADATA_TYPES:
             return []
         self.note_unknown(kind)
@@ -268,34 +267,32 @@ class Codex(Parser):
         if kind in OUTPUTS:
             return list(self._calls.tool_results(item, at))
         if kind == "message":
-            events: list[Event] = []
-            role = text(item.get("role"))
-            for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
-                content = content_text(part)
-                if role == "assistant":
-                    events += self._messages(Role.ASSISTANT, [content], at)
-                    continue
-                if role == "user" and (match := INSTRUCTIONS.match(content)):
-                    self.note_instructions("AGENTS.md", match["text"])
-                for part_role, part_text in split_by_role(content, injected=role != "user"):
-                    events += self._messages(part_role, [part_text], at)
-            return events
+            return self._messages(item, at)
         if kind == "reasoning":
-            thoughts = [content_text(item.get("summary")), content_text(item.get("content"))]
-            return self._messages(Role.ASSISTANT, thoughts, at, thinking=True)
+            return [
+                *self.build_messages(Role.ASSISTANT, content_text(item.get("summary")), at, thinking=True),
+                *self.build_messages(Role.ASSISTANT, content_text(item.get("content")), at, thinking=True),
+            ]
         if kind == "agent_message":  # between agents of a team
-            return self._messages(Role.SCAFFOLD, [content_text(item.get("content"))], at)
+            return self.build_messages(Role.SCAFFOLD, content_text(item.get("content")), at)
         if kind in SILENT_ITEMS:
             return []
         self.note_unknown(f"response_item/{kind}")
         return None
 
-    def _messages(self, role: Role, texts: list[str], at: datetime | None, *, thinking: bool = False) -> list[Event]:
-        return [
-            Message(number=self.next_number(), at=at, role=role, text=content, thinking=thinking)
-            for content in texts
-            if content.strip()
-        ]
+    def _messages(self, item: Record, at: datetime | None) -> list[Event]:
+        """The messages of a `message` item, one for each of its parts or of their pieces by role."""
+        messages: list[Event] = []
+        role = text(item.get("role"))
+        for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
+            content = content_text(part)
+            if role == "assistant":
+                messages += self.build_messages(Role.ASSISTANT, content, at)
+                continue
+            if role == "user" and (match := INSTRUCTIONS.match(content)):
+                self.note_instructions("AGENTS.md", match["text"])
+            messages += self.build_user_messages(content, at, injected=role != "user")
+        return messages
 
     def _message_events(self, event: Record, at: datetime | None) -> list[Event] | None:
         """Events of an `event_msg`: usage and errors. The other known types yield none, because response items repeat
