@@ -11,7 +11,7 @@ log may still begin with its parent's, up to `subagent_history_start_ordinal`.
 import re
 from collections import Counter
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from grading.formats.codex import tools
 from grading.formats.codex.calls import Calls
@@ -134,23 +134,30 @@ class Codex(Parser):
         Many sessions begin alike, so before the first call the session's id goes into the digest instead.
         """
         payload = mapping(record.get("payload", record))
-        kind, call_id = text(payload.get("type")), text(payload.get("call_id"))
-        if record.get("type") in ("session_meta", "thread.started"):
+        kind, payload_kind = text(record.get("type")), text(payload.get("type"))
+        call_id, thought = text(payload.get("call_id")), text(payload.get("encrypted_content"))
+        if kind in ("session_meta", "thread.started"):
             self._anchor = text(payload.get("id")) or text(payload.get("thread_id"))
             return ""
-        if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
+        if payload_kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
             self._anchor = call_id
-            return call_id if kind in CALLS else f"{call_id}:output"
-        # Metadata: lines of the legacy form without a type, and turn contexts.
-        if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
+            return call_id if payload_kind in CALLS else f"{call_id}:output"
+        is_legacy_metadata = not kind and not payload_kind
+        if is_legacy_metadata or kind == "turn_context":
             return ""
-        if len(thought := text(payload.get("encrypted_content"))) > MIN_RANDOM_LENGTH:
+        if len(thought) > MIN_RANDOM_LENGTH:
             self._anchor = digest_json(thought)
             return self._anchor
-        body = {key: value for key, value in payload.items() if key not in REWRITTEN_FIELDS}
+        return self._digest(payload)
+
+    def _digest(self, payload: Record) -> str:
+        """A digest of a record's content, the last call or thought before it, and how often that came so far.
+
+        Records with equal content are distinguished by their order, which a copy preserves.
+        """
+        body = _without_rewritten(payload)
         if item := mapping(body.get("item")):
-            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN_FIELDS}
-        # Records with equal content are distinguished by their order, which a copy preserves.
+            body["item"] = _without_rewritten(item)
         digest = digest_json(self._anchor, body)
         if digest and (digest in self._digest_counts or len(self._digest_counts) < MAX_DIGESTS):
             self._digest_counts[digest] += 1
@@ -184,11 +191,10 @@ class Codex(Parser):
         if self._in_foreign_session:
             self.problems.note("a line that stands under another session's id, left out")
             return []
-        if self._in_copied_history and (
-            kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
-        ):
-            # A turn begins. UUIDv7 sort by time: the turn was copied if its id sorts before the thread's. Other ids
-            # don't tell, so then the copied history ends here.
+        begins_turn = kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
+        if self._in_copied_history and begins_turn:
+            # UUIDv7 sort by time: the turn was copied if its id sorts before the thread's. Other ids don't show that,
+            # so then the copied history ends here.
             turn_id, session_id = text(payload.get("turn_id")), self._session_id or ""
             self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
             if not self._in_copied_history:
@@ -326,24 +332,28 @@ class Codex(Parser):
         """Store the new running total and return its increase. A total that fell was restarted from zero, or else it
         is an earlier one that Codex repeats: then the last response doesn't account for all of it.
         """
-        if not isinstance(info.get("total_token_usage"), dict):
+        total_usage, last_usage = info.get("total_token_usage"), info.get("last_token_usage")
+        if not isinstance(total_usage, dict):
             return ReportedTokens()
-        total = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True)
+        total = read_tokens(total_usage, self.problems, input_has_cached=True)
         if total.is_empty or not total.is_valid:
             return total
         earlier = self._total_tokens
-        if earlier.is_empty and "history_base" in self._meta and isinstance(info.get("last_token_usage"), dict):
+        if earlier.is_empty and "history_base" in self._meta and isinstance(last_usage, dict):
             # The first total of a fork that only refers to its parent's history has the parent's tokens, too.
             self._total_tokens = total
-            return read_tokens(info["last_token_usage"], self.problems, input_has_cached=True)
-        if (total.output_tokens or 0) >= (earlier.output_tokens or 0):
-            self._total_tokens = total
-            return total.minus(earlier)
-        last = info.get("last_token_usage")
-        if isinstance(last, dict) and read_tokens(last, self.problems, input_has_cached=True) != total:
-            return ReportedTokens()
+            return read_tokens(last_usage, self.problems, input_has_cached=True)
+        has_fallen = (total.output_tokens or 0) < (earlier.output_tokens or 0)
+        if has_fallen and isinstance(last_usage, dict):
+            is_repeat = read_tokens(last_usage, self.problems, input_has_cached=True) != total
+            if is_repeat:
+                return ReportedTokens()
         self._total_tokens = total
-        return total
+        return total if has_fallen else total.minus(earlier)
+
+
+def _without_rewritten(fields: Record) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in REWRITTEN_FIELDS}
 
 
 def _is_uuid7(identity: str) -> bool:
