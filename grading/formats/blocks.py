@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 
 from grading.formats.events import Event, Role
 from grading.formats.reader import Parser, Record
-from grading.formats.scaffold import split_by_role
 from grading.formats.tools import ToolTable
 from grading.formats.values import content_text, exit_code_or_none, items, mapping, text, word_set
 
@@ -40,13 +39,11 @@ class BlockParser(Parser):
             elif kind not in SILENT:
                 self.note_unknown(f"block {kind}")
 
-    def text_events(self, role: str, content: str, at: datetime | None, *, injected: bool = False) -> Iterator[Event]:
+    def text_events(self, role: str, content: str, at: datetime | None, *, injected: bool = False) -> list[Event]:
         """Messages of a text by the role that its harness names."""
         if role == "assistant":
-            yield from self.build_messages(Role.ASSISTANT, content, at)
-            return
-        for piece_role, piece in split_by_role(content, injected=injected or role != "user"):
-            yield from self.build_messages(piece_role, piece, at)
+            return self.build_messages(Role.ASSISTANT, content, at)
+        return self.build_user_messages(content, at, injected=injected or role != "user")
 
     def _call(self, block: Record, at: datetime | None) -> Event:
         arguments = block.get("input", block.get("arguments", block.get("args")))

@@ -1,6 +1,6 @@
 """Expands logs that a harness compressed, and refuses those that expand out of all proportion."""
 
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final, cast
 
 import zstandard
@@ -52,13 +52,14 @@ class _Expanded(RawIOBase):
 
 
 class _Counted:
-    """The compressed bytes, counted."""
+    """The compressed bytes, `head` and then the rest; `count` is how many were read."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest, self.count = head, rest, 0
+        self._head = BytesIO(head)
+        self._rest = rest
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
-        piece, self._head = (self._head[:size], self._head[size:]) if size >= 0 else (self._head, b"")
-        piece = piece or self._rest.read(size)
+        piece = self._head.read(size) or self._rest.read(size)
         self.count += len(piece)
         return piece

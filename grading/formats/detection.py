@@ -51,7 +51,7 @@ def detect(head: bytes, filename: str = "") -> Detection:
     candidates = _candidates(head, records, (*PARSERS.values(), *RECOGNISED))
     best = max(candidates, key=lambda candidate: candidate.score)
     if best.score < MIN_SCORE:
-        reason = _strange_records(records, candidates) if records else _no_records(head, tally)
+        reason = _describe_records(records, best) if records else _describe_other(head, tally)
         return Detection(format=None, score=best.score, reason=reason, records=len(records))
     recogniser = best.recogniser
     if recogniser in RECOGNISED:
@@ -85,9 +85,10 @@ def _candidates(
     candidates: list[FormatCandidate] = []
     for recogniser in recognisers:
         score = round(sum(map(recogniser.score, records)) / len(records), 3) if records else 0.0
-        candidates.append(FormatCandidate(score=score, form=Form.LINES, recogniser=recogniser))
+        candidate = FormatCandidate(score=score, form=Form.LINES, recogniser=recogniser)
         if score >= CERTAIN:
-            return candidates[-1:]
+            return [candidate]
+        candidates.append(candidate)
     document = read_beginning(head)
     for recogniser in recognisers:
         if document is not None:
@@ -98,8 +99,8 @@ def _candidates(
     return candidates
 
 
-def _no_records(head: bytes, tally: LineTally) -> str:
-    """What a file is that has no JSON lines, as text."""
+def _describe_other(head: bytes, tally: LineTally) -> str:
+    """What a file without JSON lines is, as text."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "text in UTF-16, not UTF-8"
     if not head.lstrip().startswith((b"{", b"[")):
@@ -109,13 +110,12 @@ def _no_records(head: bytes, tally: LineTally) -> str:
     return f"{what}, not a log with one object a line"
 
 
-def _strange_records(records: list[dict[str, Any]], candidates: list[FormatCandidate]) -> str:
-    """What JSON lines are that no harness wrote, as text, with the closest harness."""
+def _describe_records(records: list[dict[str, Any]], closest: FormatCandidate) -> str:
+    """What the JSON lines of no known harness are, as text, with the closest harness."""
     kinds: list[str] = []
     for record in records:
         kind = text(record.get("type"))
         kinds.append(f"type {kind[:40]!r}" if kind else f"keys {', '.join(sorted(record)[:5])[:80]!r}")
     first_kinds = "; ".join(list(dict.fromkeys(kinds))[:MAX_KINDS_IN_REASON])
-    best = max(candidates, key=lambda candidate: candidate.score)
-    closest = f"; closest is {best.recogniser.format} with a score of {best.score}" if best.score else ""
-    return f"JSON of another kind ({first_kinds}){closest}"
+    hint = f"; closest is {closest.recogniser.format} with a score of {closest.score}" if closest.score else ""
+    return f"JSON of another kind ({first_kinds}){hint}"

@@ -35,14 +35,15 @@ class _ValidJson:
         """At least one byte, unless `size` is 0 or the stream has ended."""
         if size == 0:
             return b""
-        while True:
-            piece = self._stream.read(CHUNK)
-            text = CONSTANT.sub(r"\1null", self._rest + self._decoder.decode(piece, final=not piece))
-            # A constant may go on in the next piece.
-            end = len(text) - LONGEST_CONSTANT if piece else len(text)
-            self._rest = text[max(end, 0) :]
-            if end > 0 or not piece:
-                return text[: max(end, 0)].encode()
+        while piece := self._stream.read(CHUNK):
+            text = CONSTANT.sub(r"\1null", self._rest + self._decoder.decode(piece))
+            end = max(len(text) - LONGEST_CONSTANT, 0)  # a constant after it may go on in the next piece
+            self._rest = text[end:]
+            if end > 0:
+                return text[:end].encode()
+        text = CONSTANT.sub(r"\1null", self._rest + self._decoder.decode(b"", final=True))
+        self._rest = ""
+        return text.encode()
 
 
 def read_document(
@@ -57,12 +58,11 @@ def read_document(
     try:
         for path, value in _values(stream, paths, max_size):
             number += 1
+            tally.lines += 1
             if value is _OVERSIZED:
-                tally.lines += 1
                 tally.oversized += 1
                 tally.problems.note(f"{path} is longer than {max_size} characters and was skipped")
             else:
-                tally.lines += 1
                 yield b"%d" % number, {"path": path, "value": value}
     except ijson.IncompleteJSONError:
         tally.lines += 1
@@ -76,19 +76,19 @@ _OVERSIZED: Final = object()
 
 def _values(stream: BinaryIO, paths: frozenset[str], max_size: int) -> Iterator[tuple[str, Any]]:
     """(path, value) of each value at one of the paths, or _OVERSIZED as the value."""
-    longest = max(path.count(".") + 1 for path in paths)
-    keys: list[str] = []  # of the containers that are open, with a map's current key
-    builder: ObjectBuilder | None = None
-    root_depth = size = 0
+    max_depth = max(path.count(".") + 1 for path in paths)
+    keys: list[str] = []  # of the open containers: "item" for a list, the current key for an object
+    builder: ObjectBuilder | None = None  # of the value that is being read, None outside of the paths
+    value_depth = size = 0
     for event, value in _events(stream):
         if event in CLOSING:
             keys.pop()
         elif event == "map_key":
             keys[-1] = value
-        if builder is None and event not in CLOSING and event != "map_key" and len(keys) <= longest:
+        elif builder is None and len(keys) <= max_depth:  # a value begins
             path = ".".join(keys)
             if path in paths:
-                builder, root_depth, size = ObjectBuilder(), len(keys), 0
+                builder, value_depth, size = ObjectBuilder(), len(keys), 0
         if event in OPENING:
             keys.append("item" if event == "start_array" else "")
         if builder is None:
@@ -96,7 +96,7 @@ def _values(stream: BinaryIO, paths: frozenset[str], max_size: int) -> Iterator[
         size += len(value) if isinstance(value, str) else 1
         if size <= max_size:
             builder.event(event, value)
-        if len(keys) == root_depth:
+        if len(keys) == value_depth:  # the value ends
             yield path, builder.value if size <= max_size else _OVERSIZED
             builder = None
 

@@ -93,20 +93,19 @@ def read_objects(
             tally.lines += 1
             yield raw.strip(), value
             continue
-        line = decode_text(raw, tally)
         object_count = 0
-        for source, value in split_json(line, tally):
-            if value is INVALID_JSON and not has_line_end:
-                tally.lines += 1
-                tally.torn_tail = True
-            elif value is INVALID_JSON:
-                tally.count_not_an_object(number, "text that is not JSON")
-            elif not isinstance(value, dict):
-                tally.count_not_an_object(number, "JSON that is not an object")
-            else:
+        for source, value in split_json(decode_text(raw, tally), tally):
+            if isinstance(value, dict):
                 object_count += 1
                 tally.lines += 1
                 yield source.encode(), value
+            elif value is not INVALID_JSON:
+                tally.count_not_an_object(number, "JSON that is not an object")
+            elif has_line_end:
+                tally.count_not_an_object(number, "text that is not JSON")
+            else:
+                tally.lines += 1
+                tally.torn_tail = True
         tally.glued += max(0, object_count - 1)
 
 
@@ -172,11 +171,9 @@ def json_or_none(source: object) -> Any:
     if not isinstance(source, str):
         return None
     value = INVALID_JSON if NUL in source else decode_strict_json(source)
-    if value is not INVALID_JSON:
-        return value
-    for _, value in split_json(replace_unstorable(source), LineTally()):
-        return None if value is INVALID_JSON else value
-    return None
+    if value is INVALID_JSON:
+        _text, value = next(split_json(replace_unstorable(source), LineTally()), ("", None))
+    return None if value is INVALID_JSON else value
 
 
 class RecentKeys:

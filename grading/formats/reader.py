@@ -35,6 +35,7 @@ from grading.formats.events import (
     Usage,
 )
 from grading.formats.lines import MAX_LINE, LineTally, Problems, RecentKeys, read_objects
+from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens
 
 MAX_MODELS: Final = 100
@@ -209,11 +210,23 @@ class Parser(Recogniser):
     def build_messages(
         self, role: Role, content: str, at: datetime | None, *, thinking: bool = False, side: bool = False
     ) -> list[Event]:
-        """The message, or none if the text is blank."""
+        """The message, or none if the text is blank. `side`: it belongs to a subagent."""
         if not content.strip():
             return []
         message = Message(number=self.next_number(), at=at, sidechain=side, role=role, text=content, thinking=thinking)
         return [message]
+
+    def build_user_messages(
+        self, content: str, at: datetime | None, *, injected: bool = False, side: bool = False
+    ) -> list[Event]:
+        """The messages of a text with the role `user`, split into what a person wrote and what the harness injected.
+
+        `injected`: the harness injected all of it.
+        """
+        messages: list[Event] = []
+        for role, piece in split_by_role(content, injected=injected):
+            messages += self.build_messages(role, piece, at, side=side)
+        return messages
 
     def build_call(self, call: ToolCall, at: datetime | None, *, side: bool = False) -> ToolCall:
         """The call with the next number."""
@@ -334,7 +347,7 @@ class TranscriptReader:
         )
 
     def _count_calls(self, batch: list[Event]) -> list[Event]:
-        """Count the calls in a batch, and mark those of tools that the parser doesn't know. Returns the batch."""
+        """The batch, in which calls of tools that the parser doesn't know are marked; all calls are counted."""
         for index, event in enumerate(batch):
             if type(event) is not ToolCall:
                 continue
@@ -356,7 +369,7 @@ class TranscriptReader:
         """
         parser, recent = self._parser, self._recent_records
         batch: list[Event] = []
-        size = 0
+        size = 0  # bytes of the log
         for source, record in self._objects:
             own_id = parser.identity(record)
             key = shorten_identity(own_id) if own_id else blake2b(source, digest_size=16).digest()
@@ -364,24 +377,26 @@ class TranscriptReader:
                 self._duplicates += 1
                 self._recognised += 1
                 continue
-            record_id = parser.shared_identity(record)
-            parser.record_id = record_id
+            parser.record_id = parser.shared_identity(record)
             events = parser.feed(record)
-            background = parser.take_background()
-            if events is None:
-                batch += background
-                if not own_id:
-                    recent.discard(key)  # so that a repeat counts as unrecognised too
-                continue
-            self._recognised += 1
-            batch += [event if event.record or not record_id else replace(event, record=record_id) for event in events]
-            batch += background
+            if events is not None:
+                self._recognised += 1
+                batch += _with_record(events, parser.record_id)
+            elif not own_id:
+                recent.discard(key)  # so that a repeat counts as unrecognised too
+            batch += parser.take_background()
             size += len(source)
             if len(batch) >= BATCH_SIZE or size >= BATCH_BYTES:
                 yield self._count_calls(batch)
                 batch, size = [], 0
-        batch += self._parser.finish()
-        yield self._count_calls([*batch, *self._parser.take_background()])
+        yield self._count_calls([*batch, *parser.finish(), *parser.take_background()])
+
+
+def _with_record(events: list[Event], record_id: str) -> list[Event]:
+    """The events of a record with its shared identity, unless they have one of their own."""
+    if not record_id:
+        return events
+    return [event if event.record else replace(event, record=record_id) for event in events]
 
 
 def _most_common(counts: Counter[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import pairwise
 from typing import Any
 
 import re2
@@ -19,6 +19,7 @@ from grading.signals.patch import Patch
 SHOWED_UP = "non-null"
 ENGAGEMENT = "engagement"
 MAX_PATTERN = 300
+MAX_KEY = 500
 MAX_ROWS = 200
 # Three of a kind earn the full value; the text of more than these is not examined.
 MAX_OF_A_KIND = 50
@@ -155,37 +156,33 @@ def find_artifacts(
     when the session changes it again.
     """
     artifacts: dict[tuple[str, str], FoundArtifact] = {}
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter()  # artifacts by kind
     signals = signals or Signals()
-    if patch is None:
-        changes, origin, written = signals.files, "transcript", _written_lines(signals.files)
-    else:
-        changes, origin, written = patch.files, "patch", {}
+    changes = signals.files if patch is None else patch.files
+    written_lines = _written_lines(signals.files) if patch is None else {}
     rules_by_path: dict[str, ArtifactDefinition] = {}
     for change in changes:
         rule = _first_rule(rules, change, root)
         if rule is None or rules_by_path.setdefault(change.path, rule) is not rule:
             continue
-        where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
         for key, reason in _artifact_keys(rule, change):
             artifact = FoundArtifact(
                 kind=rule.kind,
-                key=key[:500],
-                where=where,
-                origin=origin,
+                key=key[:MAX_KEY],
+                where=f"{change.path}, event {change.at}" if patch is None else f"{change.path}, in the patch",
+                origin="transcript" if patch is None else "patch",
                 left_out=reason,
                 path=change.path,
             )
             if (rule.kind, artifact.key) not in artifacts:
                 counts[rule.kind] += 1
-                lines = written.get(change.path, change.added)
+                lines = written_lines.get(change.path, change.added)
                 artifacts[rule.kind, artifact.key] = _examine(artifact, rule, lines, number=counts[rule.kind])
     if any(rule.kind == ENGAGEMENT for rule in rules):
         for effect in signals.effects:
             if effect.kind is EffectKind.COMMENT:
-                comment = FoundArtifact(
-                    kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript"
-                )
+                where = f"event {effect.at}"
+                comment = FoundArtifact(kind=ENGAGEMENT, key=effect.key, where=where, origin="transcript")
                 artifacts.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_mark_copies(artifacts.values()))
 
@@ -218,21 +215,20 @@ def _examine(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[
         return artifact
     if number > MAX_OF_A_KIND:
         return replace(artifact, left_out=f"only the first {MAX_OF_A_KIND} of a kind are looked at")
-    text = substance.read_row(artifact.key) if rule.line_pattern else substance.read_lines(lines)
-    if text.characters < rule.least_characters:
-        if artifact.origin == "transcript" and not rule.line_pattern and not lines:
-            return replace(artifact, left_out=f"no call shows its text, {rule.least_characters:,} characters needed")
-        plural = "" if text.characters == 1 else "s"
-        counted = f"{text.characters} character{plural} of text"
-        missing = rule.least_characters - text.characters
-        return replace(artifact, left_out=f"{counted}, {rule.least_characters:,} needed; {missing:,} missing")
-    is_short = not rule.line_pattern and text.characters < MIN_CHARACTERS
-    # A word counts again in another phrase. At least half of a short text must be distinct words.
-    least_distinct = rule.least_characters // 2 if is_short else 0
-    distinct = text.distinct_characters
-    if distinct < least_distinct:
-        counted = f"{distinct} characters of different words, {least_distinct:,} needed"
-        return replace(artifact, left_out=f"{counted}; {least_distinct - distinct:,} missing")
+    is_row = bool(rule.line_pattern)
+    text = substance.read_row(artifact.key) if is_row else substance.read_lines(lines)
+    count, needed = text.characters, rule.least_characters
+    if count < needed:
+        if artifact.origin == "transcript" and not is_row and not lines:
+            return replace(artifact, left_out=f"no call shows its text, {needed:,} characters needed")
+        unit = "character" if count == 1 else "characters"
+        return replace(artifact, left_out=f"{count} {unit} of text, {needed:,} needed; {needed - count:,} missing")
+    if not is_row and count < MIN_CHARACTERS:
+        # A word counts again in another phrase. At least half of a short text must be distinct words.
+        distinct, needed = text.distinct_characters, needed // 2
+        if distinct < needed:
+            reason = f"{distinct} characters of different words, {needed:,} needed; {needed - distinct:,} missing"
+            return replace(artifact, left_out=reason)
     return replace(artifact, text_hash=text.text_hash)
 
 
@@ -240,10 +236,12 @@ def _mark_copies(artifacts: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
     """The artifacts in order; a copy of an earlier one gets that reason in `left_out`."""
     originals: dict[int, FoundArtifact] = {}
     for artifact in artifacts:
-        original = artifact if artifact.text_hash is None else originals.setdefault(artifact.text_hash, artifact)
-        if original is not artifact:
-            artifact = replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}")  # noqa: PLW2901
-        yield artifact
+        if artifact.text_hash is None:
+            yield artifact
+            continue
+        original = originals.setdefault(artifact.text_hash, artifact)
+        is_copy = original is not artifact
+        yield replace(artifact, text_hash=None, left_out=f"a copy of {original.key[:200]}") if is_copy else artifact
 
 
 def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
@@ -254,11 +252,14 @@ def _artifact_keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tup
     """
     if rule.regex is None:
         yield change.path, ""
-    elif change.is_new is not None:
-        removed_hashes = {substance.read_row(line).text_hash for line in change.removed[:MAX_ROWS]}
-        for line in _rows_beyond_edits(_matching_rows(rule, change)[:MAX_ROWS], change.removed[:MAX_ROWS]):
-            is_repeated = substance.read_row(line).text_hash in removed_hashes
-            yield line.strip(), REPEATED_ROW if is_repeated else ""
+        return
+    if change.is_new is None:
+        return
+    removed = change.removed[:MAX_ROWS]
+    removed_hashes = {substance.read_row(row).text_hash for row in removed}
+    for row in _rows_beyond_edits(_matching_rows(rule, change)[:MAX_ROWS], removed):
+        is_repeated = substance.read_row(row).text_hash in removed_hashes
+        yield row.strip(), REPEATED_ROW if is_repeated else ""
 
 
 def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str]:
@@ -267,23 +268,24 @@ def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str
     Each added row is taken for an edit of the removed row that is most similar to it, by the share of common words, if
     they are similar enough. A removed row has one edit only.
     """
-    unmatched = [_distinct_words(line) for line in removed]
-    for line in added:
-        own = _distinct_words(line)
-        similarities = [len(own & other) / max(1, len(own | other)) for other in unmatched]
+    unmatched = [_distinct_words(row) for row in removed]  # the words of removed rows without an edit so far
+    for row in added:
+        words = _distinct_words(row)
+        similarities = [len(words & other) / max(1, len(words | other)) for other in unmatched]
         highest = max(similarities, default=0.0)
         if highest >= MIN_ROW_SIMILARITY:
-            unmatched.pop(similarities.index(highest))
+            del unmatched[similarities.index(highest)]
         else:
-            yield line
+            yield row
 
 
 def _matching_rows(rule: ArtifactDefinition, change: FileChange) -> list[str]:
     """The added lines that match the rule's line pattern, without the headers and separators of tables."""
     rows: list[str] = []
-    for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
-        is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
-        if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
+    for line, next_line in pairwise((*change.added, "")):
+        is_separator = SEPARATOR.fullmatch(line) is not None
+        is_header = "|" in next_line and SEPARATOR.fullmatch(next_line) is not None
+        if not is_separator and not is_header and rule.regex.search(line):
             rows.append(line)
     return rows
 

@@ -6,8 +6,9 @@ from itertools import dropwhile, islice, pairwise, zip_longest
 from typing import Any
 
 from grading.formats.events import ToolCall
+from grading.formats.values import mappings
 from grading.signals.changes import FileChange, capped, line_changes
-from grading.signals.shell import ShellCommand
+from grading.signals.shell import ShellCommand, operands
 
 CONTENT_KEYS = ("content", "file_text", "contents", "text")
 EDIT_KEYS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text"))
@@ -39,11 +40,17 @@ EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
 INTERPRETERS = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)$")
 PRINT_OPTION = re.compile(r"-(?:[neE]{1,3}|-)")
 IN_PLACE = re.compile(r"-(?:-in-place.{0,20}|[a-zA-Z]{0,5}i.{0,10})$")
+SCRIPT_FLAGS = ("-e", "-f", "--expression", "--file")
+# Flags in one word, with `-e` as the last, such as `-pie`.
 COMBINED_SCRIPT_FLAG = re.compile(r"-[a-z]{1,4}e")
 WRITES = re.compile(r"write|open\(|Set-Content|Out-File|dump\(|save|rename|replace\(")
 MAX_ROWS = 300
 MAX_SCRIPT_PATHS = 2_000
 MAX_TEXT = 400_000
+MAX_EDITS = 200
+MAX_FIRST_LINE = 500
+# How targets of redirections begin that are no files to count.
+NO_FILE = ("/dev/", "&", "-")
 
 
 def find_changes(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]) -> Iterator[FileChange]:
@@ -56,31 +63,29 @@ def find_changes(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]
             yield from _envelope_changes(call, call.command)
         return
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
-    patch = next((text for text in texts if "*** Begin Patch" in text), None)
-    if patch is not None:
+    patch = next((text for text in texts if "*** Begin Patch" in text), "")
+    if patch:
         yield from _envelope_changes(call, patch)
     elif call.path:
         yield _tool_change(call, result)
 
 
 def _tool_change(call: ToolCall, result: str) -> FileChange:
-    """The change by a write or edit tool; the first line of its result may tell whether the file is new."""
-    head = result[:500].split("\n", 1)[0].replace(call.path, "")
-    was_created = CREATED.search(head) is not None
+    """The change by a write or edit tool; the first line of its result may say whether the file is new."""
+    first_line = result[:MAX_FIRST_LINE].split("\n", 1)[0].replace(call.path, "")
+    was_created = CREATED.search(first_line) is not None
     content = _first_text(call.arguments, CONTENT_KEYS)
-    if call.kind != "write" or content is None:
-        is_new: bool | None = was_created or call.arguments.get("command") == "create"
-        added, removed = _edited_lines(call.arguments)
-        return FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
-    is_new = None
-    if was_created:
-        is_new = True
-    elif CHANGED.search(head):
-        is_new = False
-    # The earlier lines of an overwritten file are unknown, so none of its lines counts as added.
-    are_added = is_new is not False or APPENDED.search(head)
-    added = capped(content.splitlines()) if are_added else ()
-    return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
+    if call.kind == "write" and content is not None:
+        is_new: bool | None = True if was_created else None
+        if not was_created and CHANGED.search(first_line):
+            is_new = False
+        # The earlier lines of an overwritten file are unknown, so none of its lines counts as added.
+        was_overwritten = is_new is False and not APPENDED.search(first_line)
+        added = () if was_overwritten else capped(content.splitlines())
+        return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
+    is_new = was_created or call.arguments.get("command") == "create"
+    added, removed = _edited_lines(call.arguments)
+    return FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
 
 
 def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -90,25 +95,29 @@ def _edited_lines(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[
     any of these, the content or the inserted text is added.
     """
     edits = arguments.get("edits")
-    rows = [row for row in edits[:200] if isinstance(row, Mapping)] if isinstance(edits, list) else [arguments]
-    old: list[str] = []
-    new: list[str] = []
+    rows = mappings(edits[:MAX_EDITS]) if isinstance(edits, list) else [arguments]
+    replacements: list[tuple[str, str]] = []  # pairs of the old and the new text
     for row in rows:
         for old_key, new_key in EDIT_KEYS:
-            old.append(_first_text(row, (old_key,)) or "")
-            new.append(_first_text(row, (new_key,)) or "")
+            replacements.append((_first_text(row, (old_key,)) or "", _first_text(row, (new_key,)) or ""))
         for value in row.values():
-            blocks = value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:] if isinstance(value, str) else []
-            for block in blocks:
-                before, _, rest = block.partition("=======\n")
-                after, end_marker, _ = rest.partition(">>>>>>> UPDATED")
-                if end_marker:  # the block is complete
-                    old.append(before)
-                    new.append(after)
-    if not any(old) and not any(new):
+            if isinstance(value, str):
+                replacements += _patch_blocks(value[:MAX_TEXT])
+    old = "\n".join(before for before, _after in replacements if before)
+    new = "\n".join(after for _before, after in replacements if after)
+    if not old and not new:
         inserted = _first_text(arguments, (*CONTENT_KEYS, "insert_text")) or ""
         return capped(inserted.splitlines()), ()
-    return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
+    return line_changes(old[:MAX_TEXT], new[:MAX_TEXT])
+
+
+def _patch_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The (old text, new text) of each complete block of gptme's patch syntax."""
+    for block in text.split("<<<<<<< ORIGINAL\n")[1:]:
+        before, _separator, rest = block.partition("=======\n")
+        after, end_marker, _rest = rest.partition(">>>>>>> UPDATED")
+        if end_marker:
+            yield before, after
 
 
 def _envelope_changes(call: ToolCall, text: str) -> Iterator[FileChange]:
@@ -157,18 +166,18 @@ def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: s
         return
     for path in _paths_edited_in_place(commands, result):
         yield FileChange(path=path, at=call.number, is_new=False)
-    for before, command in pairwise((ShellCommand(argv=()), *commands)):
+    for previous, command in pairwise((ShellCommand(argv=()), *commands)):
         outputs = list(command.outputs)
-        text = command.document
+        source = command  # the command that prints what is written
         if command.program == "tee":
-            outputs += [(word, "-a" in command.argv) for word in command.argv[1:] if not word.startswith("-")]
-            text = text if text is not None else _printed_text(before)
-        elif text is None:
-            text = _printed_text(command)
-        for path, appends in outputs:
-            if path.startswith(("/dev/", "&", "$(", "-")) or "$" in path:
-                continue
-            lines = capped(text.splitlines()) if text is not None else ()
+            outputs += [(path, "-a" in command.argv) for path in operands(command.argv[1:])]
+            source = previous
+        paths = [(path, appends) for path, appends in outputs if not path.startswith(NO_FILE) and "$" not in path]
+        if not paths:
+            continue
+        text = _printed_text(source) if command.document is None else command.document
+        lines = capped(text.splitlines()) if text is not None else ()
+        for path, appends in paths:
             yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
 
 
@@ -194,17 +203,14 @@ def _edited_operands(command: ShellCommand) -> list[str]:
     The script is the first operand, unless it is the value of a flag such as `-e`.
     """
     arguments = command.argv[1:]
-    script_flags = ("-e", "-f", "--expression", "--file")
-    valued = script_flags if command.program.endswith("sed") else ("-e",)
-    has_script_flag = False
-    operands = []
-    for before, word in zip(("", *arguments), arguments, strict=False):
-        if word in script_flags or COMBINED_SCRIPT_FLAG.fullmatch(word):
-            has_script_flag = True
-        if word and not word.startswith("-") and before not in valued and not COMBINED_SCRIPT_FLAG.fullmatch(before):
-            operands.append(word)
-    files = operands if has_script_flag else operands[1:]
-    return [path for path in files if "$" not in path and "*" not in path]
+    script_flags = [word for word in arguments if word in SCRIPT_FLAGS or COMBINED_SCRIPT_FLAG.fullmatch(word)]
+    valued = [flag for flag in script_flags if flag not in SCRIPT_FLAGS] + ["-e"]
+    if command.program.endswith("sed"):
+        valued += SCRIPT_FLAGS
+    paths = [word for word in operands(arguments, valued) if word]
+    if not script_flags:
+        paths = paths[1:]
+    return [path for path in paths if "$" not in path and "*" not in path]
 
 
 def _printed_text(command: ShellCommand) -> str | None:
@@ -214,15 +220,20 @@ def _printed_text(command: ShellCommand) -> str | None:
     arguments = list(dropwhile(PRINT_OPTION.fullmatch, command.argv[1:]))
     text = " ".join(arguments)
     if command.program == "printf" and arguments:
-        template, *values = arguments
-        size = template.count("%s")
-        # The template is printed again and again until all values are used.
-        starts = range(0, len(values), size) if size and values else [0]
-        text = ""
-        for start in starts:
-            filled = zip_longest(template.split("%s"), values[start : start + size], fillvalue="")
-            text += "".join(before + value for before, value in filled)
+        text = _fill_template(arguments[0], arguments[1:])
     return text.replace("\\n", "\n")
+
+
+def _fill_template(template: str, values: list[str]) -> str:
+    """The template with each `%s` replaced by the next value, repeated until all values are used, as printf does."""
+    size = template.count("%s")
+    if not size or not values:
+        return template.replace("%s", "")
+    text = ""
+    for start in range(0, len(values), size):
+        filled = zip_longest(template.split("%s"), values[start : start + size], fillvalue="")
+        text += "".join(literal + value for literal, value in filled)
+    return text
 
 
 def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -31,6 +31,7 @@ INDENTED = re.compile(r"^    (?P<subject>\S.{0,300})$", re.MULTILINE)
 MAX_LOG_ENTRIES = 2_000
 MAX_PUSHED_REFS = 20
 MAX_JSON = 400_000
+JSON_OPENING = re.compile(r"[{\[]")
 MAX_COMPLAINT = 3_000
 MAX_RUNNING = 500
 RUNNING = re.compile(
@@ -107,7 +108,7 @@ RUN_HEAD = re.compile(
     re.MULTILINE,
 )
 CONCLUSIONS = {"success": True, "failure": False, "timed_out": False, "startup_failure": False, "✓": True, "X": False}
-MAX_RUNS = 200
+MAX_RUNS, MAX_WORKFLOW = 200, 300
 # The shell or the runner could not start: no test has failed.
 NOT_RUN = re.compile(
     r"command not found|not recognized as|cd: .{0,200}(?:No such file|not a directory)|No module named|"
@@ -234,7 +235,7 @@ def clean_output(text: str) -> str:
 
 
 def find_running(text: str) -> re.Match[str] | None:
-    """The beginning of an output that says that the call runs on, perhaps with its `id`."""
+    """The match of RUNNING in the beginning of an output that says that the call still runs; None if it doesn't."""
     head = text[:MAX_RUNNING]
     return RUNNING.search(head) if "running" in head.lower() else None
 
@@ -242,8 +243,8 @@ def find_running(text: str) -> re.Match[str] | None:
 def parse_commit_lines(text: str) -> Iterator[CommitLine]:
     """The commits that git announces, with the created and deleted paths it lists below each."""
     matches = list(COMMIT.finditer(text))
-    for index, match in enumerate(matches):
-        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
+    ends = [*(match.start() for match in matches[1:]), len(text)]  # where the text below each commit ends
+    for match, end in zip(matches, ends, strict=False):
         below = text[match.end() : min(end, match.end() + MAX_BELOW_COMMIT)]
         yield CommitLine(
             hash=match["hash"],
@@ -318,9 +319,10 @@ def report_ends(text: str) -> str:
 
 def read_failures(text: str) -> Failures:
     """What a runner's report says about failures."""
-    tests, places = set(), set()
+    tests: set[str] = set()
+    places: set[str] = set()
     for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES):
-        tests.add(next(group for group in match.groups() if group))
+        tests.add(next(name for name in match.groups() if name))  # the group of the runner that wrote the line
         place = match["pytest"] or match["package"] or match["file"] or match["rspec"]
         if place:
             places.add(re.split(r"::|:\d", place)[0].removeprefix("./"))
@@ -345,16 +347,16 @@ def parse_workflow_runs(text: str) -> dict[str, bool]:
 
     From a list of runs (newest first, as text or JSON) or from the header of one run.
     """
-    rows = [(run["workflow"], run["branch"], run["conclusion"]) for run in islice(RUN_ROW.finditer(text), MAX_RUNS)]
-    rows += [(run["workflow"], run["branch"], run["mark"]) for run in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
-    for run in _json_objects(text):
-        if run.get("headBranch") and "conclusion" in run:
-            workflow = str(run.get("workflowName") or run.get("name") or "")
-            rows.append((workflow, str(run["headBranch"]), str(run.get("conclusion"))))
-    latest: dict[str, str] = {}
-    for workflow, branch, conclusion in rows:
-        latest.setdefault(f"{workflow}@{branch}"[:300], conclusion)
-    return {name: CONCLUSIONS[conclusion] for name, conclusion in latest.items() if conclusion in CONCLUSIONS}
+    runs = [(run["workflow"], run["branch"], run["conclusion"]) for run in islice(RUN_ROW.finditer(text), MAX_RUNS)]
+    runs += [(run["workflow"], run["branch"], run["mark"]) for run in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
+    for fields in _json_objects(text):
+        if fields.get("headBranch") and "conclusion" in fields:
+            workflow = str(fields.get("workflowName") or fields.get("name") or "")
+            runs.append((workflow, str(fields["headBranch"]), str(fields["conclusion"])))
+    latest_conclusions: dict[str, str] = {}
+    for workflow, branch, conclusion in runs:
+        latest_conclusions.setdefault(f"{workflow}@{branch}"[:MAX_WORKFLOW], conclusion)
+    return {name: CONCLUSIONS[each] for name, each in latest_conclusions.items() if each in CONCLUSIONS}
 
 
 def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
@@ -363,17 +365,21 @@ def find_urls(pattern: re.Pattern[str], text: str) -> list[str]:
     If the output is JSON and its first object has a URL: that URL, or none if it doesn't match. Otherwise every match
     that is a whole line; if none is, the first match.
     """
-    objects = _json_objects(text)
-    if objects:
-        values = (objects[0].get(key) for key in ("html_url", "url", "web_url"))
+    for fields in _json_objects(text)[:1]:
+        values = (fields.get(key) for key in ("html_url", "url", "web_url"))
         urls = [value for value in values if isinstance(value, str)]
         if urls:
             return [url for url in urls if pattern.fullmatch(url)][:1]
     matches = list(islice(pattern.finditer(text), MAX_RUNS))
-    # At the start of the text the slice [-1:0] is empty.
-    at_start = [match for match in matches if text[match.start() - 1 : match.start()] in ("", "\n")]
-    whole_lines = [match.group() for match in at_start if text[match.end() : match.end() + 1] in ("", "\n")]
+    whole_lines = [match.group() for match in matches if _is_whole_line(match)]
     return list(dict.fromkeys(whole_lines or [match.group() for match in matches[:1]]))
+
+
+def _is_whole_line(match: re.Match[str]) -> bool:
+    text, start, end = match.string, match.start(), match.end()
+    begins_line = start == 0 or text[start - 1] == "\n"
+    ends_line = end == len(text) or text[end] == "\n"
+    return begins_line and ends_line
 
 
 def _json_objects(text: str) -> list[dict[str, Any]]:
@@ -381,10 +387,12 @@ def _json_objects(text: str) -> list[dict[str, Any]]:
 
     It must be at the first brace or bracket of the text, at the beginning of the text or of a line.
     """
-    start = text.find("{")
-    if "[" in text[: start + 1]:  # a list of objects
-        start = text.find("[")
-    if start < 0 or (text[:start].strip() and not text[:start].endswith("\n")):
+    opening = JSON_OPENING.search(text)
+    if opening is None or "{" not in text:
+        return []
+    start = opening.start()
+    before = text[:start]
+    if before.strip() and not before.endswith("\n"):
         return []
     try:
         value, _ = json.JSONDecoder().raw_decode(text[start : start + MAX_JSON])

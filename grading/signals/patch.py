@@ -1,15 +1,15 @@
 """A parser of unified diffs. The input may be hostile: it is bounded, and every failure is one exception."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import PatchSet
+from unidiff.patch import PatchedFile, PatchSet
 
 from grading.signals.changes import FileChange, capped
 
 MAX_CHARACTERS = 20_000_000
 MAX_LINE = 4_000
+MAX_PATH = 500
 
 
 class MalformedPatch(ValueError):
@@ -34,17 +34,11 @@ def parse(text: str) -> Patch:
             f"expected a patch of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; leave out generated files"
         )
     lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
-    line_number = 0
-
-    def read_lines() -> Iterator[str]:
-        nonlocal line_number
-        for line in lines:
-            line_number += 1
-            yield line
-
+    remaining_lines = iter(lines)  # so that the line of an error is known
     try:
-        files = list(PatchSet(read_lines()))
+        files = list(PatchSet(remaining_lines))
     except (UnidiffParseError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        line_number = len(lines) - len(list(remaining_lines))
         raise MalformedPatch(
             f"expected a unified diff, got something else at line {line_number}: {str(error).strip()[:200]}; "
             "write it with `git diff` or `git format-patch --stdout` and submit it whole"
@@ -54,15 +48,15 @@ def parse(text: str) -> Patch:
             f"expected a unified diff, got no file header in {len(lines)} lines, the first {lines[0].strip()[:80]!r}; "
             "write it with `git diff` or `git format-patch --stdout`"
         )
-    changes: list[FileChange] = []
-    for file in files:
-        rows = [line for hunk in file for line in hunk]
-        change = FileChange(
-            path=file.path[:500],
-            at=file.diff_line_no or 0,
-            is_new=bool(file.is_added_file),
-            added=capped([row.value.rstrip("\n") for row in rows if row.is_added]),
-            removed=capped([row.value.rstrip("\n") for row in rows if row.is_removed]),
-        )
-        changes.append(change)
-    return Patch(files=tuple(changes))
+    return Patch(files=tuple(map(_file_change, files)))
+
+
+def _file_change(file: PatchedFile) -> FileChange:
+    lines = [line for hunk in file for line in hunk]
+    return FileChange(
+        path=file.path[:MAX_PATH],
+        at=file.diff_line_no or 0,
+        is_new=bool(file.is_added_file),
+        added=capped([line.value.rstrip("\n") for line in lines if line.is_added]),
+        removed=capped([line.value.rstrip("\n") for line in lines if line.is_removed]),
+    )

@@ -22,14 +22,19 @@ def project_key(remote: str) -> str:
     ('engine', 'engine', 'ada/engine')
     """
     text = INVISIBLE.sub(" ", remote[: 4 * MAX_KEY].partition("?")[0]).strip()
-    host, path = "", text
-    if match := URL.match(text):
-        host, path = match[1].rpartition("@")[2].lower(), match[2].partition("#")[0]
-    elif not PATH.match(text) and (match := SSH.match(text)):
-        host, path = match[1].lower(), match[2]
-    parts = [part for part in re.split(r"[/\\]+", path) if part not in ("", ".", "..", "~")]
+    host, path = _split_host(text)
+    folders = [part for part in re.split(r"[/\\]+", path) if part not in ("", ".", "..", "~")]
     if not host and PATH.match(path):
-        parts = parts[-1:]
-    if parts:
-        parts[-1] = parts[-1].removesuffix(".git") or parts[-1]
-    return "/".join(filter(None, [PORT.sub("", host), *parts]))[:MAX_KEY].strip()
+        folders = folders[-1:]
+    if folders:
+        folders[-1] = folders[-1].removesuffix(".git") or folders[-1]
+    return "/".join(filter(None, [PORT.sub("", host), *folders]))[:MAX_KEY].strip()
+
+
+def _split_host(remote: str) -> tuple[str, str]:
+    """(host in lower case, "" if there is none; path) of a remote, which is a URL, an SSH address or a path."""
+    if match := URL.match(remote):
+        return match[1].rpartition("@")[2].lower(), match[2].partition("#")[0]
+    if not PATH.match(remote) and (match := SSH.match(remote)):
+        return match[1].lower(), match[2]
+    return "", remote

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile
 
 MAX_TEXT = 10_000
 PHRASE_WORDS = 5
@@ -42,23 +41,20 @@ def read_lines(lines: Sequence[str]) -> Text:
     >>> read_lines(["# Notes", "", "| --- |", "<br>", "[one](https://a.test) `two`"]).characters
     13
     """
-    if lines and lines[0].strip() == "---":  # skip the front matter, or only its first line if it has no end
-        rest = list(dropwhile(lambda line: line.strip() not in ("---", "..."), lines[1:]))
-        lines = rest[1:] if rest else lines[1:]
-    text = "\n".join(lines)[:MAX_TEXT]
+    text = "\n".join(_without_front_matter(lines))[:MAX_TEXT]
     text = "\n".join(line for line in text.split("\n") if not FENCE.match(line))
     for markup in (TARGET, URL, TAG, ENTITY):
         text = markup.sub(" ", text)
     tokens = _tokens(text)
-    phrases: set[str] = set()  # the phrase that ends at each token; the first ones are shorter
+    phrases: set[str] = set()
     characters = 0
     for index, token in enumerate(tokens):
-        phrase = " ".join(tokens[max(0, index - PHRASE_WORDS + 1) : index + 1])
+        phrase = " ".join(tokens[max(0, index - PHRASE_WORDS + 1) : index + 1])  # that ends at the token
         if phrase not in phrases:
             characters += min(len(token), MAX_WORD) + 1
         phrases.add(phrase)
     return Text(
-        characters=max(0, characters - 1),
+        characters=max(0, characters - 1),  # no space after the last word
         distinct_characters=sum(len(token) for token in set(tokens) if len(token) <= MAX_WORD),
         text_hash=_hash(_tokens(unicodedata.normalize("NFKC", text))) if tokens else None,
     )
@@ -73,6 +69,16 @@ def read_row(line: str) -> Text:
     normalised = unicodedata.normalize("NFKC", line)
     # No file has the hash of a row.
     return Text(characters=len(" ".join(_row_tokens(line))), text_hash=_hash(_row_tokens(normalised), prefix="row: "))
+
+
+def _without_front_matter(lines: Sequence[str]) -> Sequence[str]:
+    """The lines after the front matter; if it has no end, those after its first line."""
+    if not lines or lines[0].strip() != "---":
+        return lines
+    for index in range(1, len(lines)):
+        if lines[index].strip() in ("---", "..."):
+            return lines[index + 1 :]
+    return lines[1:]
 
 
 def _tokens(text: str) -> list[str]:

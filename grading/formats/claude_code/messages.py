@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from grading.formats.claude_code import tools
-from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
+from grading.formats.events import ApiError, Event, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
-from grading.formats.scaffold import split_by_role, split_trailing_reminders
+from grading.formats.scaffold import split_trailing_reminders
 from grading.formats.usage import ReportedTokens, Response, ResponseBuffer, read_tokens
 from grading.formats.values import content_text, count_or_none, items, mapping, text, usd_or_none, word_set
 
@@ -68,16 +68,8 @@ class Messages:
         """The event of one content block of an assistant message: text, thinking, a call, or a server tool's result."""
         kind = text(block.get("type"))
         if kind in ("text", "thinking"):
-            content = text(block.get(kind))
-            if content.strip():
-                yield Message(
-                    number=self._parser.next_number(),
-                    at=at,
-                    sidechain=side,
-                    role=Role.ASSISTANT,
-                    text=content,
-                    thinking=kind == "thinking",
-                )
+            content, is_thought = text(block.get(kind)), kind == "thinking"
+            yield from self._parser.build_messages(Role.ASSISTANT, content, at, thinking=is_thought, side=side)
         elif kind in CALL_BLOCKS:
             name, arguments = text(block.get("name")), mapping(block.get("input"))
             yield ToolCall(
@@ -111,30 +103,21 @@ class Messages:
             if kind == "tool_result":
                 output, reminder = split_trailing_reminders(tools.output(block, structured))
                 yield self._result(block, output, at, side=side)
-                yield from self.text_messages(reminder, at, side=side, injected=True)
+                yield from self._parser.build_user_messages(reminder, at, side=side, injected=True)
             elif kind == "text":
-                yield from self.text_messages(text(block.get("text")), at, side=side, injected=is_injected)
+                content = text(block.get("text"))
+                yield from self._parser.build_user_messages(content, at, side=side, injected=is_injected)
             elif kind not in SILENT_BLOCKS:
                 self._parser.note_unknown(kind[:40], "user block")
 
-    def attachment(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+    def attachment(self, record: Record, at: datetime | None, *, side: bool) -> list[Event]:
         """Messages of an attachment: text that the user queued while the assistant worked, else injected text."""
         attachment = mapping(record.get("attachment"))
         if attachment.get("type") == "queued_command":
-            yield from self.text_messages(content_text(attachment.get("prompt")), at, side=side)
-            return
+            return self._parser.build_user_messages(content_text(attachment.get("prompt")), at, side=side)
         content = content_text(attachment.get("content")) or text(attachment.get("stdout"))
-        yield from self.text_messages(content or text(attachment.get("snippet")), at, side=side, injected=True)
-
-    def text_messages(
-        self, content: str, at: datetime | None, *, side: bool = False, injected: bool = False
-    ) -> Iterator[Event]:
-        """Messages from a text with the role `user`, split into what the user wrote and what the harness injected.
-
-        `injected`: the harness injected all of it.
-        """
-        for role, part in split_by_role(content, injected=injected):
-            yield Message(number=self._parser.next_number(), at=at, sidechain=side, role=role, text=part)
+        injected_text = content or text(attachment.get("snippet"))
+        return self._parser.build_user_messages(injected_text, at, side=side, injected=True)
 
     def change_session(self) -> None:
         """What was read so far belongs to another session, also the responses whose usage is still to come."""

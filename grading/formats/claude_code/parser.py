@@ -218,7 +218,7 @@ class ClaudeCode(Parser):
             self._metadata.setdefault("model", text(record.get("model")))
             self.note_setting("model", record.get("model"))
         elif subtype == "local_command":
-            yield from self._messages.text_messages(text(record.get("content")), at, injected=True)
+            yield from self.build_user_messages(text(record.get("content")), at, injected=True)
         elif subtype not in SILENT_SUBTYPES:
             self.note_unknown(subtype[:40], "system record")
 

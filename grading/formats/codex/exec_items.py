@@ -5,10 +5,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from grading.formats.codex import tools
-from grading.formats.events import ApiError, Event, Message, Role, ToolCall, ToolResult
+from grading.formats.events import ApiError, Event, Role, ToolCall, ToolResult
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
-from grading.formats.scaffold import split_by_role
 from grading.formats.usage import read_tokens
 from grading.formats.values import content_text, exit_code_or_none, mapping, mappings, text, text_or_none, word_set
 
@@ -18,6 +17,8 @@ ITEM_EVENTS: Final = word_set(
 MESSAGES: Final = word_set("agent_message assistant_message reasoning")
 CALLS: Final = word_set("command_execution file_change mcp_tool_call web_search")
 SILENT: Final = word_set("collab_tool_call todo_list")
+# Whether a call failed, by its status.
+STATUS_FAILED: Final = {"completed": False, "failed": True}
 
 
 class ExecItems:
@@ -55,18 +56,16 @@ class ExecItems:
         """Events of one completed item; None if its type is unknown."""
         kind, next_number = text(item.get("type") or item.get("item_type")), self._parser.next_number
         if kind in MESSAGES:
-            message = text(item.get("text"))
-            if not message.strip():
-                return []
-            return [Message(number=next_number(), role=Role.ASSISTANT, text=message, thinking=kind == "reasoning")]
+            is_thought = kind == "reasoning"
+            return self._parser.build_messages(Role.ASSISTANT, text(item.get("text")), None, thinking=is_thought)
         if kind == "user_message":
             content = content_text(item.get("text")) or content_text(item.get("content"))
-            return [Message(number=next_number(), role=role, text=part) for role, part in split_by_role(content)]
+            return self._parser.build_user_messages(content, None)
         if kind in CALLS:
             call_id, status = text(item.get("id")), text(item.get("status"))
             call, output = _read_call(item, kind)
             exit_code = exit_code_or_none(item.get("exit_code"))
-            failed = {"completed": False, "failed": True}.get(status) if exit_code is None else exit_code != 0
+            failed = STATUS_FAILED.get(status) if exit_code is None else exit_code != 0
             return [
                 replace(call, number=next_number(), call_id=call_id),
                 ToolResult(number=next_number(), call_id=call_id, text=output, failed=failed, exit_code=exit_code),

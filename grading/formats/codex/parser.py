@@ -11,16 +11,15 @@ log may still begin with its parent's, up to `subagent_history_start_ordinal`.
 import re
 from collections import Counter
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from grading.formats.codex import tools
 from grading.formats.codex.calls import Calls
 from grading.formats.codex.exec_items import ITEM_EVENTS, ExecItems
-from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
+from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
-from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
     content_text,
@@ -135,23 +134,30 @@ class Codex(Parser):
         Many sessions begin alike, so before the first call the session's id goes into the digest instead.
         """
         payload = mapping(record.get("payload", record))
-        kind, call_id = text(payload.get("type")), text(payload.get("call_id"))
-        if record.get("type") in ("session_meta", "thread.started"):
+        kind, payload_kind = text(record.get("type")), text(payload.get("type"))
+        call_id, thought = text(payload.get("call_id")), text(payload.get("encrypted_content"))
+        if kind in ("session_meta", "thread.started"):
             self._anchor = text(payload.get("id")) or text(payload.get("thread_id"))
             return ""
-        if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
+        if payload_kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
             self._anchor = call_id
-            return call_id if kind in CALLS else f"{call_id}:output"
-        # Metadata: lines of the legacy form without a type, and turn contexts.
-        if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
+            return call_id if payload_kind in CALLS else f"{call_id}:output"
+        is_legacy_metadata = not kind and not payload_kind
+        if is_legacy_metadata or kind == "turn_context":
             return ""
-        if len(thought := text(payload.get("encrypted_content"))) > MIN_RANDOM_LENGTH:
+        if len(thought) > MIN_RANDOM_LENGTH:
             self._anchor = digest_json(thought)
             return self._anchor
-        body = {key: value for key, value in payload.items() if key not in REWRITTEN_FIELDS}
+        return self._digest(payload)
+
+    def _digest(self, payload: Record) -> str:
+        """A digest of a record's content, the last call or thought before it, and how often that came so far.
+
+        Records with equal content are distinguished by their order, which a copy preserves.
+        """
+        body = _without_rewritten(payload)
         if item := mapping(body.get("item")):
-            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN_FIELDS}
-        # Records with equal content are distinguished by their order, which a copy preserves.
+            body["item"] = _without_rewritten(item)
         digest = digest_json(self._anchor, body)
         if digest and (digest in self._digest_counts or len(self._digest_counts) < MAX_DIGESTS):
             self._digest_counts[digest] += 1
@@ -185,11 +191,10 @@ class Codex(Parser):
         if self._in_foreign_session:
             self.problems.note("a line that stands under another session's id, left out")
             return []
-        if self._in_copied_history and (
-            kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
-        ):
-            # A turn begins. UUIDv7 sort by time: the turn was copied if its id sorts before the thread's. Other ids
-            # don't tell, so then the copied history ends here.
+        begins_turn = kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
+        if self._in_copied_history and begins_turn:
+            # UUIDv7 sort by time: the turn was copied if its id sorts before the thread's. Other ids don't show that,
+            # so then the copied history ends here.
             turn_id, session_id = text(payload.get("turn_id")), self._session_id or ""
             self._in_copied_history = _is_uuid7(turn_id) and _is_uuid7(session_id) and turn_id < session_id
             if not self._in_copied_history:
@@ -234,7 +239,7 @@ class Codex(Parser):
             return self._message_events(payload, at)
         if kind == "compacted":
             boundary = Boundary(number=self.next_number(), at=at, kind="compaction")
-            return [boundary, *self._messages(Role.SCAFFOLD, [text(payload.get("message"))], at)]
+            return [boundary, *self.build_messages(Role.SCAFFOLD, text(payload.get("message")), at)]
         if kind in METADATA_TYPES:
             return []
         self.note_unknown(kind)
@@ -268,34 +273,32 @@ class Codex(Parser):
         if kind in OUTPUTS:
             return list(self._calls.tool_results(item, at))
         if kind == "message":
-            events: list[Event] = []
-            role = text(item.get("role"))
-            for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
-                content = content_text(part)
-                if role == "assistant":
-                    events += self._messages(Role.ASSISTANT, [content], at)
-                    continue
-                if role == "user" and (match := INSTRUCTIONS.match(content)):
-                    self.note_instructions("AGENTS.md", match["text"])
-                for part_role, part_text in split_by_role(content, injected=role != "user"):
-                    events += self._messages(part_role, [part_text], at)
-            return events
+            return self._messages(item, at)
         if kind == "reasoning":
-            thoughts = [content_text(item.get("summary")), content_text(item.get("content"))]
-            return self._messages(Role.ASSISTANT, thoughts, at, thinking=True)
+            return [
+                *self.build_messages(Role.ASSISTANT, content_text(item.get("summary")), at, thinking=True),
+                *self.build_messages(Role.ASSISTANT, content_text(item.get("content")), at, thinking=True),
+            ]
         if kind == "agent_message":  # between agents of a team
-            return self._messages(Role.SCAFFOLD, [content_text(item.get("content"))], at)
+            return self.build_messages(Role.SCAFFOLD, content_text(item.get("content")), at)
         if kind in SILENT_ITEMS:
             return []
         self.note_unknown(f"response_item/{kind}")
         return None
 
-    def _messages(self, role: Role, texts: list[str], at: datetime | None, *, thinking: bool = False) -> list[Event]:
-        return [
-            Message(number=self.next_number(), at=at, role=role, text=content, thinking=thinking)
-            for content in texts
-            if content.strip()
-        ]
+    def _messages(self, item: Record, at: datetime | None) -> list[Event]:
+        """The messages of a `message` item, one for each of its parts or of their pieces by role."""
+        messages: list[Event] = []
+        role = text(item.get("role"))
+        for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
+            content = content_text(part)
+            if role == "assistant":
+                messages += self.build_messages(Role.ASSISTANT, content, at)
+                continue
+            if role == "user" and (match := INSTRUCTIONS.match(content)):
+                self.note_instructions("AGENTS.md", match["text"])
+            messages += self.build_user_messages(content, at, injected=role != "user")
+        return messages
 
     def _message_events(self, event: Record, at: datetime | None) -> list[Event] | None:
         """Events of an `event_msg`: usage and errors. The other known types yield none, because response items repeat
@@ -329,24 +332,28 @@ class Codex(Parser):
         """Store the new running total and return its increase. A total that fell was restarted from zero, or else it
         is an earlier one that Codex repeats: then the last response doesn't account for all of it.
         """
-        if not isinstance(info.get("total_token_usage"), dict):
+        total_usage, last_usage = info.get("total_token_usage"), info.get("last_token_usage")
+        if not isinstance(total_usage, dict):
             return ReportedTokens()
-        total = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True)
+        total = read_tokens(total_usage, self.problems, input_has_cached=True)
         if total.is_empty or not total.is_valid:
             return total
         earlier = self._total_tokens
-        if earlier.is_empty and "history_base" in self._meta and isinstance(info.get("last_token_usage"), dict):
+        if earlier.is_empty and "history_base" in self._meta and isinstance(last_usage, dict):
             # The first total of a fork that only refers to its parent's history has the parent's tokens, too.
             self._total_tokens = total
-            return read_tokens(info["last_token_usage"], self.problems, input_has_cached=True)
-        if (total.output_tokens or 0) >= (earlier.output_tokens or 0):
-            self._total_tokens = total
-            return total.minus(earlier)
-        last = info.get("last_token_usage")
-        if isinstance(last, dict) and read_tokens(last, self.problems, input_has_cached=True) != total:
-            return ReportedTokens()
+            return read_tokens(last_usage, self.problems, input_has_cached=True)
+        has_fallen = (total.output_tokens or 0) < (earlier.output_tokens or 0)
+        if has_fallen and isinstance(last_usage, dict):
+            is_repeat = read_tokens(last_usage, self.problems, input_has_cached=True) != total
+            if is_repeat:
+                return ReportedTokens()
         self._total_tokens = total
-        return total
+        return total if has_fallen else total.minus(earlier)
+
+
+def _without_rewritten(fields: Record) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in REWRITTEN_FIELDS}
 
 
 def _is_uuid7(identity: str) -> bool:

@@ -14,7 +14,6 @@ from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHe
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Parser, Record
-from grading.formats.scaffold import split_by_role
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
@@ -176,15 +175,15 @@ class CopilotCli(Parser):
         }
         if kind in readers:
             return readers[kind](data, at, side=side)
+        if kind not in BOUNDARIES:
+            return None
         detail = text(data.get("agentName"))[:200]
-        boundary = BOUNDARIES.get(kind)
-        return iter([Boundary(number=self.next_number(), at=at, kind=boundary, detail=detail)]) if boundary else None
+        return iter([Boundary(number=self.next_number(), at=at, kind=BOUNDARIES[kind], detail=detail)])
 
     def _user(self, data: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         """Messages of what a person wrote; what an agent or a skill sent is injected."""
         is_injected = text(data.get("source")) not in ("", "user")
-        for role, piece in split_by_role(text(data.get("content")), injected=is_injected):
-            yield from self.build_messages(role, piece, at, side=side)
+        yield from self.build_user_messages(text(data.get("content")), at, injected=is_injected, side=side)
 
     def _assistant(self, data: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         """Events of a response: its reasoning, its text and its output tokens. Its calls are events of their own."""
@@ -213,7 +212,9 @@ class CopilotCli(Parser):
         match = EXIT_CODE.search(output[-200:])
         exit_code = int(match[1]) if match else None
         success = data.get("success")
-        failed = None if not isinstance(success, bool) else not success or bool(exit_code)
+        failed = None
+        if isinstance(success, bool):
+            failed = not success or bool(exit_code)
         yield self.build_result(text(data.get("toolCallId")), output, at, failed=failed, exit_code=exit_code, side=side)
 
     def _system(self, data: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:

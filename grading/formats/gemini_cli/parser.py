@@ -13,7 +13,6 @@ from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems, RecentKeys
 from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
-from grading.formats.scaffold import split_by_role
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
@@ -73,7 +72,9 @@ class GeminiCli(Parser):
         if is_foreign or not {"id", "timestamp", "content", "type"} <= record.keys():
             return NO
         kind = text(record.get("type"))
-        return SURE if kind == "gemini" else LIKELY if kind in MESSAGE_TYPES else NO
+        if kind == "gemini":
+            return SURE
+        return LIKELY if kind in MESSAGE_TYPES else NO
 
     @staticmethod
     def score_document(document: Any) -> float:
@@ -137,9 +138,9 @@ class GeminiCli(Parser):
         return events
 
     def _flush(self) -> list[Event]:
-        """The events of the pending message."""
+        """The events of the pending message, which then is no longer pending."""
         message, self._pending = self._pending, {}
-        return self._message(message) or [] if message else []
+        return (self._message(message) or []) if message else []
 
     def _message(self, message: Record) -> list[Event] | None:
         """Events of a message; of one that was read before only those of new calls. None if its type is unknown."""
@@ -153,10 +154,7 @@ class GeminiCli(Parser):
         if kind in ("gemini", "model"):
             return list(self._response(message, content, at))
         if kind == "user":
-            events: list[Event] = []
-            for role, piece in split_by_role(content):
-                events += self.build_messages(role, piece, at)
-            return events
+            return self.build_user_messages(content, at)
         if kind == "error":
             return [ApiError(number=self.next_number(), at=at, reason=failure_reason(content), text=content)]
         if "cancelled" in content.lower():
@@ -202,8 +200,7 @@ class GeminiCli(Parser):
         for part in mappings(turn.get("parts")):
             content = text(part.get("text"))
             if is_user:
-                for role, piece in split_by_role(content):
-                    yield from self.build_messages(role, piece, at)
+                yield from self.build_user_messages(content, at)
             else:
                 yield from self.build_messages(Role.ASSISTANT, content, at, thinking=part.get("thought") is True)
             if call := mapping(part.get("functionCall")):

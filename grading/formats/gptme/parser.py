@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
-from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
+from grading.formats.events import Clarity, Event, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.formats.gptme import calls as call_syntax
 from grading.formats.gptme.terminal import is_terminal_output, read_terminal_output
 from grading.formats.lines import LineTally, Problems
 from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record, digest_json
-from grading.formats.scaffold import split_by_role
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import content_text, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 
@@ -124,10 +123,7 @@ class Gptme(Parser):
             return None
         self._has_started = True
         self._is_assistant_last = False
-        return [
-            Message(number=self.next_number(), at=at, role=part_role, text=part)
-            for part_role, part in split_by_role(content, injected=record.get("hide") is True)
-        ]
+        return self.build_user_messages(content, at, injected=record.get("hide") is True)
 
     def shared_identity(self, record: Record) -> str:
         return digest_json(record.get("role"), record.get("timestamp", record.get("origin")), record.get("content"))
@@ -164,9 +160,8 @@ class Gptme(Parser):
         visible_text = call_syntax.remove_calls(answer, calls)
         self._visible_text = visible_text
         self._may_have_called = call_syntax.may_have_calls(visible_text)
-        for message, thinking in ((thinking_text, True), (visible_text, False)):
-            if message.strip():
-                yield Message(number=self.next_number(), at=at, role=Role.ASSISTANT, text=message, thinking=thinking)
+        yield from self.build_messages(Role.ASSISTANT, thinking_text, at, thinking=True)
+        yield from self.build_messages(Role.ASSISTANT, visible_text, at)
         for call in calls:
             yield self._call(call, at)
         for _ in range(call_syntax.count_unreadable_calls(visible_text)):
@@ -210,59 +205,67 @@ class Gptme(Parser):
         )
 
     def _system(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        """Events of a system message, which is a tool's output or injected text.
-
-        With a call id or a tool's name it is an output. Otherwise it is injected text if it comes before the first user
-        message, is hidden or pinned, or begins like injected text; or if it doesn't begin like an output and no call
-        awaits one.
-        """
-        call_id, start = text_or_none(record.get("call_id")), content.lstrip()
-        is_hidden = not self._has_started or record.get("hide") is True or record.get("pinned") is True
-        # The assistant wrote something that may be a call and wasn't read as one, and no user message came since.
-        is_awaited = self._may_have_called and self._is_assistant_last and not self._last_call
-        may_be_output = self._open_calls or is_awaited or start.startswith(OUTPUT_PREFIXES)
-        looks_injected = start.startswith(INJECTED_PREFIXES) or not may_be_output
-        names_tool = text_or_none(mapping(record.get("metadata")).get("tool")) is not None
-        if call_id is None and not names_tool and (is_hidden or looks_injected):
+        """Events of a system message, which is a tool's output or injected text."""
+        call_id = text_or_none(record.get("call_id"))
+        if call_id is None and self._is_injected(record, content):
             if match := VERSION.match(content):
                 self._version = match[1]
                 self.note_setting("harness_version", match[1])
-            if content.strip():
-                yield Message(number=self.next_number(), at=at, role=Role.SCAFFOLD, text=content)
+            yield from self.build_messages(Role.SCAFFOLD, content, at)
             return
-        ran = "" if call_id else call_syntax.find_ran_command(content)
-        is_whole = bool(ran) and not call_syntax.is_shortened(ran)
+        command = "" if call_id else call_syntax.find_ran_command(content)
+        is_whole = bool(command) and not call_syntax.is_shortened(command)
         if self._is_assistant_last and not (call_id or self._open_calls or self._last_call):
             # The output shows that the message had a call: by the rules of 2024, or else in a syntax we don't support.
             plain_calls = call_syntax.find_plain_calls(self._visible_text)
             yield from [self._call(call, at) for call in plain_calls]
-            if not (plain_calls or is_whole):
+            if not plain_calls and not is_whole:
                 yield self._unreadable_call(at)
-        if ran:
-            call_id = self._find_call(ran)
+        if command:
+            call_id = self._find_call(command)
         if call_id is None and is_whole and self._is_assistant_last:
             # The command is of a call that was not read, because it is in a list, say.
             self.problems.note("a tool call that only its output names")
-            call = self._call(call_syntax.GptmeCall(start=0, end=0, name="shell", arguments={"command": ran}), at)
+            unread_call = call_syntax.GptmeCall(start=0, end=0, name="shell", arguments={"command": command})
+            call = self._call(unread_call, at)
             yield call
             call_id = call.call_id
-        # An output belongs to the call with its id or command, else to the next open call, else to the last call, else
-        # to none.
+        yield self._result(self._take_call(call_id), content, at)
+
+    def _is_injected(self, record: Record, content: str) -> bool:
+        """Whether a system message without a call id is injected text, and no tool's output.
+
+        With a tool's name it is an output. Otherwise it is injected if it comes before the first user message, is
+        hidden or pinned, or begins like injected text; or if it doesn't begin like an output and no call awaits one.
+        """
+        if text_or_none(mapping(record.get("metadata")).get("tool")) is not None:
+            return False
+        is_hidden = not self._has_started or record.get("hide") is True or record.get("pinned") is True
+        start = content.lstrip()
+        if is_hidden or start.startswith(INJECTED_PREFIXES):
+            return True
+        # The assistant wrote something that may be a call and wasn't read as one, and no user message came since.
+        is_awaited = self._may_have_called and self._is_assistant_last and not self._last_call
+        return not (self._open_calls or is_awaited or start.startswith(OUTPUT_PREFIXES))
+
+    def _take_call(self, call_id: str | None) -> str:
+        """The id of the call that an output belongs to, which then is no longer open: the one with the output's own id
+        or command, else the next open call, else the last call; "" if there is none.
+        """
         if call_id is not None:
             if call_id in self._open_calls:
                 self._open_calls.remove(call_id)
-        elif self._open_calls:
-            call_id = self._open_calls.popleft()
-        elif self._last_call:
-            call_id = self._last_call
-        else:
+            return call_id
+        if self._open_calls:
+            return self._open_calls.popleft()
+        if not self._last_call:
             self.problems.note("a tool's output without a call that was read")
-        yield self._result(call_id or "", content, at)
+        return self._last_call
 
-    def _find_call(self, ran: str) -> str | None:
+    def _find_call(self, command: str) -> str | None:
         """The id of the call with the command that an output names: of the first that is open, or of the last call."""
         for call_id in (*self._open_calls, self._last_call):
-            if call_id in self._commands and call_syntax.is_same_command(self._commands[call_id], ran):
+            if call_id in self._commands and call_syntax.is_same_command(self._commands[call_id], command):
                 return call_id
         return None
 

@@ -12,7 +12,6 @@ from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHe
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Recogniser, Record
-from grading.formats.scaffold import split_by_role
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
@@ -110,8 +109,8 @@ class OpenCode(Parser):
         for part in parts:
             kind = text(part.get("type"))
             if kind == "text":
-                for role, piece in split_by_role(text(part.get("text")), injected=part.get("synthetic") is True):
-                    yield from self.build_messages(role, piece, at)
+                is_injected = part.get("synthetic") is True
+                yield from self.build_user_messages(text(part.get("text")), at, injected=is_injected)
             else:
                 yield from self._other_part(part, kind, at)
 

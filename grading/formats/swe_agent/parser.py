@@ -5,6 +5,7 @@ the steps. A demonstration has a `history` alone. No step has a time, a shell's 
 """
 
 from collections.abc import Iterator
+from itertools import chain, takewhile
 from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
@@ -47,21 +48,15 @@ class SweAgent(Parser):
         cls, stream: BinaryIO, form: Form, tally: LineTally, *, max_line: int
     ) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """The records in the order of the session: the turns before the first step, the steps, the session's info."""
-        steps: list[tuple[bytes, dict[str, Any]]] = []
-        turns: list[tuple[bytes, dict[str, Any]]] = []
-        rest: list[tuple[bytes, dict[str, Any]]] = []
-        records_by_path = {STEP: steps, TURN: turns}
+        records: dict[str, list[tuple[bytes, dict[str, Any]]]] = {path: [] for path in (CONFIG, TURN, STEP, INFO)}
         for source, record in super().read_records(stream, form, tally, max_line=max_line):
-            records = records_by_path.get(record["path"], rest)
-            if len(records) < MAX_STEPS:
-                records.append((source, record))
-        if steps:
-            begins = (n for n, (_, record) in enumerate(turns) if _is_step(mapping(record["value"])))
-            tally.lines -= len(turns) - (first := next(begins, len(turns)))
-            turns = turns[:first]
-        configs = [item for item in rest if item[1]["path"] == CONFIG]
-        infos = [item for item in rest if item[1]["path"] == INFO]
-        yield from [*configs, *turns, *steps, *infos]
+            if len(records[record["path"]]) < MAX_STEPS:
+                records[record["path"]].append((source, record))
+        if records[STEP]:
+            turns = list(takewhile(lambda item: not _is_step(mapping(item[1]["value"])), records[TURN]))
+            tally.lines -= len(records[TURN]) - len(turns)
+            records[TURN] = turns
+        yield from chain.from_iterable(records.values())
 
     def feed(self, record: Record) -> list[Event] | None:
         path, value = text(record.get("path")), record.get("value")
