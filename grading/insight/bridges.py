@@ -3,6 +3,7 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -20,8 +21,7 @@ from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.sessions import MICRODOLLARS
 from grading.vocabulary import Source, Status
 
-# How far back sessions connect graders, and how many of them at most, the latest first. Of those that were read again,
-# as many more.
+# Graders are compared by the latest MAX_SESSIONS sessions, and by as many that were read again, none older than REACH.
 REACH = dt.timedelta(days=90)
 MAX_SESSIONS = 1_000
 # Jobs for another verdict on a session that has one.
@@ -33,10 +33,10 @@ SPARE = 1.2
 
 
 def load_pairs(span: Span, graders: Collection[GraderIdentity]) -> PairedReadings:
-    """For each two of these graders, how much the later one in `graders` read above the other on the same sessions.
+    """For each two of these graders (old, new), in their order: new reading − old reading of each session with both.
 
-    Parallel verdicts count, such as second opinions and trials of a rubric; of several readings by one grader the
-    latest does. Copies of a session, which have the same inputs, count once. Three queries.
+    Parallel verdicts count, such as second opinions and trials of a rubric. Of several readings by one grader the
+    latest counts, and of copies of a session, which have the same inputs, the first. Three queries.
     """
     graders = list(graders)
     if len(graders) < 2:  # noqa: PLR2004 - a pair
@@ -55,19 +55,19 @@ def load_pairs(span: Span, graders: Collection[GraderIdentity]) -> PairedReading
         readings[session][key] = (value, inputs)
     differences: dict[tuple[GraderIdentity, GraderIdentity], dict[Any, float]] = defaultdict(dict)
     for session, by_grader in readings.items():
-        common = [grader for grader in graders if grader in by_grader]
-        for number, new in enumerate(common):
-            value, inputs = by_grader[new]
-            for old in common[:number]:
-                differences[old, new].setdefault(inputs or session, value - by_grader[old][0])
+        for old, new in combinations([grader for grader in graders if grader in by_grader], 2):
+            old_value, _old_inputs = by_grader[old]
+            new_value, inputs = by_grader[new]
+            differences[old, new].setdefault(inputs or session, new_value - old_value)
     return {pair: np.array(list(values.values())) for pair, values in differences.items()}
 
 
 def make_offer(
     old: GraderIdentity, new: GraderIdentity, before: Span, *, read_by_both: int, filters: CellFilter | None = None
 ) -> BridgeOffer:
-    """The offer to have sessions that `old` has read be read by `new`, a random sample of those in `before`. It has no
-    sessions and no rubric if there are too few of them.
+    """The offer to have `new` read a random sample of the sessions of `before` that `old` has read.
+
+    It has no sessions and no rubric if there are too few of them, or if `new` is not a judge.
     """
     needed = max(0, MIN_PAIRS - read_by_both)
     keys: list[int] = []

@@ -1,7 +1,6 @@
 """What changed between two periods, in four parts."""
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -40,15 +39,17 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
     old, new = history.during(before), history.during(after)
     means = mean_of(old, measure), mean_of(new, measure)
     if not (means[0].known and means[1].known):
-        return _incomparable(measure, before, after, means)
-    table = history.where(_is_in(history, before) | _is_in(history, after))
+        return PeriodChange(
+            measure=MEASURES[measure], before_span=before, after_span=after, before=means[0], after=means[1]
+        )
+    table = history.where(history.is_during(before) | history.is_during(after))
     graders = rank_graders(table, measure)
     pairs = load_pairs(whole, graders)
     scale = fit_scale(graders, pairs)
-    effects = estimate_effects(history, measure, after)
+    effects = fit_day_effects(history, measure, after)
     inputs = ChangeInputs(table=table, before=before, after=after, measure=measure, scale=scale, effects=effects)
     result = decompose(inputs)
-    bounds = _bound_missing(means) if measure == "reward" else (None, None)
+    missing_low, missing_high = _bound_missing(means) if measure == "reward" else (None, None)
     return PeriodChange(
         measure=MEASURES[measure],
         before_span=before,
@@ -60,8 +61,8 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
         high=result.high,
         parts=result.parts,
         categories=result.categories,
-        missing_low=bounds[0],
-        missing_high=bounds[1],
+        missing_low=missing_low,
+        missing_high=missing_high,
         within_least=result.within_least,
         within_most=result.within_most,
         tasks=_compare_tasks(inputs, filters),
@@ -72,16 +73,16 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
 def _load_readings(
     span: Span, measure: str, columns: tuple[str, ...], filters: CellFilter | None, *, with_task: bool = False
 ) -> CellTable:
-    """Cells of a measure by reader; for the reward, also the sums of people's corrections."""
+    """The cells of a measure by these columns and by reader, who becomes the column "grader".
+
+    For the reward, people's corrections of the readers are a measure of their own. Measures that graders don't give
+    have an empty grader.
+    """
     measures = [measure, "correction"] if measure == "reward" else [measure]
     table = load_cells(span, columns=(*columns, "reader"), measures=measures, filters=filters, with_task=with_task)
     if measure not in GRADED_MEASURES:
         return without_graders(table)
     return replace(table, columns={**table.columns, "grader": table.columns["reader"]})
-
-
-def _is_in(table: CellTable, span: Span) -> np.ndarray:
-    return (table.days >= span.first.toordinal()) & (table.days <= span.last.toordinal())
 
 
 def without_graders(table: CellTable) -> CellTable:
@@ -98,64 +99,46 @@ def rank_graders(table: CellTable, measure: str) -> list[GraderIdentity]:
     return [cast("GraderIdentity", column.labels[code]) for code in order if counts[code] > 0]
 
 
-def estimate_effects(history: CellTable, measure: str, after: Span) -> DayEffects:
-    """How much days differ for the same work and grader, separately before and after the change."""
+def fit_day_effects(history: CellTable, measure: str, after: Span) -> DayEffects:
+    """How much days differ among sessions of the same work, grader and period (before or after the change)."""
     sums = history.sums[measure]
     is_after = history.days >= after.first.toordinal()
     work = group_work(history, (sums.count * ~is_after, sums.count * is_after))
-    graders = history.columns["grader"]
-    groups = (work.codes * len(graders.labels) + graders.codes) * 2 + is_after
-    _, compact = np.unique(groups, return_inverse=True)
-    return estimate_day_effects(history.days, compact, sums.count, sums.total, sums.squares)
+    keys = np.column_stack([work.codes, history.columns["grader"].codes, is_after])
+    _, group = np.unique(keys, axis=0, return_inverse=True)
+    return estimate_day_effects(history.days, group.ravel(), sums.count, sums.total, sums.squares)
 
 
 def _bound_missing(means: tuple[Mean, Mean]) -> tuple[float | None, float | None]:
     """The difference of the means of all sessions, if each missing reward were .3, and if each were .8."""
     if not any(mean.missing for mean in means):
         return None, None
-    results = []
-    for reward in (LOW_REWARD, HIGH_REWARD):
-        before, after = (((mean.value or 0.0) * mean.known + reward * mean.missing) / mean.sessions for mean in means)
-        results.append(after - before)
-    return results[0], results[1]
+    old, new = means
+    low = _mean_with(new, LOW_REWARD) - _mean_with(old, LOW_REWARD)
+    high = _mean_with(new, HIGH_REWARD) - _mean_with(old, HIGH_REWARD)
+    return low, high
+
+
+def _mean_with(mean: Mean, reward: float) -> float:
+    """The mean of all sessions, if each missing value were `reward`."""
+    return ((mean.value or 0.0) * mean.known + reward * mean.missing) / mean.sessions
 
 
 def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChange | None:
     """The change on recurring tasks. One query."""
     span = Span(first=inputs.before.first, last=inputs.after.last)
     table = _load_readings(span, inputs.measure, ("task",), filters, with_task=True)
-    table = table.where(_is_in(table, inputs.before) | _is_in(table, inputs.after))
+    table = table.where(table.is_during(inputs.before) | table.is_during(inputs.after))
     return compare_tasks(table, inputs)
 
 
 def _offer(
     graders: tuple[GraderIdentity, GraderIdentity], pairs: PairedReadings, before: Span, filters: CellFilter | None
 ) -> BridgeOffer:
+    """The offer to have the second of two graders read sessions of the first, which then can be compared."""
     old, new = graders
     read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))
     return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
-
-
-def _incomparable(measure: str, before: Span, after: Span, means: Sequence[Mean]) -> PeriodChange:
-    """For periods of which one has no value."""
-    return PeriodChange(
-        measure=MEASURES[measure],
-        before_span=before,
-        after_span=after,
-        before=means[0],
-        after=means[1],
-        difference=None,
-        low=None,
-        high=None,
-        parts=(),
-        categories=(),
-        missing_low=None,
-        missing_high=None,
-        within_least=None,
-        within_most=None,
-        tasks=None,
-        bridge=None,
-    )
 
 
 def spans_around(mark: TimeMark, now: dt.datetime, *, most_weeks: int = 4) -> tuple[Span, Span] | None:

@@ -8,7 +8,7 @@ its reward, which is no grade: it is missing.
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from dataclasses import fields as dataclass_fields
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ PROVISIONAL = GRADED & Q(reward_final=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFilter:
-    """Which sessions count. Each is a name as pages show it, "" for any. Sample sessions never count."""
+    """Which sessions count: those with these names, as pages show them; "" for any. Samples never count."""
 
     category: str = ""
     harness: str = ""
@@ -137,7 +137,7 @@ def last_weeks(now: dt.datetime, weeks: int = 10) -> Span:
 
 
 def sessions_during(span: Span, filters: CellFilter | None = None) -> SessionQuerySet:
-    """The sessions that figures of the span are about."""
+    """The sessions of the span that count in figures (POPULATION), and match the filters."""
     sessions = Session.objects.filter(POPULATION, is_sample=False, ended_at__range=_moments(span)).order_by()
     return filters.narrow(sessions) if filters else sessions
 
@@ -150,29 +150,27 @@ def load_cells(
     filters: CellFilter | None = None,
     with_task: bool = False,
 ) -> CellTable:
-    """The sessions of a span, summed by day, by these of COLUMNS, and by grader or reader. One query, and one for the
-    names of arms. The reader of a session that a person graded is the judge that had read it, if one had. `with_task`:
-    only sessions that have a task.
+    """The sessions of a span, summed by day and by these columns, which are of COLUMNS or READERS.
+
+    The reader of a session that a person graded is the judge that had read it, if one had. `with_task`: only sessions
+    that have a task. One query, and one for the names of arms.
     """
-    paths = [GRADER if name in READERS else (f"by_{name}",) for name in columns]
-    keys = {f"by_{name}": COLUMNS[name] for name in columns if name not in READERS}
     sessions = sessions_during(span, filters)
     if with_task:
         sessions = sessions.exclude(task="")
-    rows = sessions.annotate(**keys, on_day=local_day("ended_at", span))
-    sums = [sums_of(measure) for measure in measures]
-    flat = {f"{part}_{number}": each for number, parts in enumerate(sums) for part, each in parts.items()}
-    names = [path for group in paths for path in group]
-    figures = ("number", "open", *flat)
-    rows = rows.values("on_day", *names).annotate(number=Count("pk"), open=Count("pk", filter=PROVISIONAL), **flat)
-    records = list(rows.values_list("on_day", *names, *figures))
+    expressions = {f"by_{name}": COLUMNS[name] for name in columns if name not in READERS}
+    rows = sessions.annotate(**expressions, on_day=local_day("ended_at", span))
+    groups = ["on_day"]
+    for name in columns:
+        groups += GRADER if name in READERS else [f"by_{name}"]
+    figures: dict[str, Expression] = {"number": Count("pk"), "open": Count("pk", filter=PROVISIONAL)}
+    for measure in measures:
+        value = VALUES[measure]
+        figures[f"count_{measure}"] = Count(value)
+        figures[f"total_{measure}"] = Sum(value)
+        figures[f"squares_{measure}"] = Sum(value * value)
+    records = list(rows.values(*groups).annotate(**figures).values_list(*groups, *figures))
     return _as_table(records, list(columns), list(measures))
-
-
-def sums_of(measure: str) -> dict[str, Expression]:
-    """The number of sessions with a value of the measure, their sum, and their sum of squares."""
-    value = VALUES[measure]
-    return {"count": Count(value), "total": Sum(value), "squares": Sum(value * value)}
 
 
 def local_day(column: str, span: Span) -> Expression:
@@ -197,6 +195,7 @@ def local_day(column: str, span: Span) -> Expression:
 
 
 def _day_at(column: str, offset: dt.timedelta | None) -> Expression:
+    """The day of a moment in SQLite, at this offset from UTC."""
     minutes = round((offset or dt.timedelta()).total_seconds() / 60)
     return Func(F(column), Value(f"{minutes:+d} minutes"), function="date", output_field=CharField())
 
@@ -207,22 +206,24 @@ def _moments(span: Span) -> tuple[dt.datetime, dt.datetime]:
 
 
 def _as_table(records: list[tuple[Any, ...]], columns: list[str], measures: list[str]) -> CellTable:
-    fields: list[Sequence[Any]] = list(zip(*records, strict=True)) or [()] * (1 + len(columns) + 100)
-    ordinals = {day: _as_date(day).toordinal() for day in set(fields[0])}
-    place, keys = 1, {}
-    for name in columns:
-        width = len(GRADER) if name in READERS else 1
-        keys[name] = _as_column(name, fields[place : place + width])
-        place += width
+    """The table of the rows that `load_cells` selected: day, columns, two counts, and three sums for each measure."""
+    widths = {name: len(GRADER) if name in READERS else 1 for name in columns}
+    size = 1 + sum(widths.values()) + 2 + 3 * len(measures)
+    # The values of one selected column after the other.
+    values = iter(list(zip(*records, strict=True)) or [()] * size)
+    days = next(values)
+    ordinal_of = {day: _as_date(day).toordinal() for day in set(days)}
+    cell_columns = {name: _as_column(name, list(islice(values, width))) for name, width in widths.items()}
+    sessions, provisional = _floats(next(values)), _floats(next(values))
     sums = {}
-    for number, measure in enumerate(measures):
-        count, total, squares = (_floats(fields[place + 2 + 3 * number + part]) for part in range(3))
+    for measure in measures:
+        count, total, squares = map(_floats, islice(values, 3))
         sums[measure] = MeasureSums(count=count, total=total, squares=squares)
     return CellTable(
-        days=np.array([ordinals[day] for day in fields[0]], dtype=np.int64),
-        columns=keys,
-        sessions=_floats(fields[place]),
-        provisional=_floats(fields[place + 1]),
+        days=np.array([ordinal_of[day] for day in days], dtype=np.int64),
+        columns=cell_columns,
+        sessions=sessions,
+        provisional=provisional,
         sums=sums,
     )
 
@@ -236,9 +237,10 @@ def _floats(values: Iterable[Any]) -> Any:
 
 
 def _as_column(name: str, fields: Sequence[Sequence[Any]]) -> CellColumn:
+    """A column of the table from its selected values: those of GRADER for a reader or grader, else one value a row."""
     if name in READERS:
-        find = reader_of if name == "reader" else grader_of
-        return CellColumn.from_values([find(*values) for values in zip(*fields, strict=True)])
+        identify = reader_of if name == "reader" else grader_of
+        return CellColumn.from_values([identify(*values) for values in zip(*fields, strict=True)])
     if name in ARMS:
         names = name_arms(key for key in set(fields[0]) if key is not None)
         return CellColumn.from_values([names.get(key, "") for key in fields[0]])
@@ -262,16 +264,3 @@ def reader_of(source: str, model: str | None, rubric: str | None, version: str |
     """The judge that had read what a person graded, if one had; otherwise who gave the reward."""
     corrected = source == Source.HUMAN and model is not None
     return grader_of(Source.JUDGE if corrected else source, model, rubric, version)
-
-
-def list_choices(span: Span) -> dict[str, list[str]]:
-    """The names that sessions of the span have, by field of `CellFilter`, the most frequent first."""
-    fields = [field.name for field in dataclass_fields(CellFilter)]
-    table = load_cells(span, columns=fields, measures=())
-    choices = {}
-    for name in fields:
-        column = table.columns[name]
-        counts = np.bincount(column.codes, weights=table.sessions, minlength=len(column.labels))
-        order = sorted(range(len(column.labels)), key=lambda code: (-counts[code], str(column.labels[code])))
-        choices[name] = [str(column.labels[code]) for code in order if column.labels[code]]
-    return choices

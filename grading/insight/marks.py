@@ -6,9 +6,9 @@ becomes a mark with its MIN_SESSIONS-th session, so that one odd session, or one
 
 import datetime as dt
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Count, F, Min, TextField
@@ -25,7 +25,7 @@ from grading.models.quota import CLOSED_STATES
 MIN_SESSIONS = 5
 # Shorter outages have no mark.
 MIN_OUTAGE = dt.timedelta(hours=1)
-# Of each kind, at most so many, the newest.
+# The most marks of each kind; the newest are kept.
 MOST = 20
 
 
@@ -53,7 +53,10 @@ def _mark(kind: MarkKind, at: dt.datetime, label: str, key: object, **fields: An
 
 
 def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
-    """New versions or models of each harness."""
+    """New versions or models of each harness; `path` is the lookup of that value from a session.
+
+    The first value of a harness that is new itself is no mark.
+    """
     rows = sessions_during(span).exclude(**{path: ""}).filter(**{f"{path}__isnull": False}, harness__isnull=False)
     values = rows.annotate(value=F(path)).values_list("harness", "value")
     firsts = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
@@ -77,25 +80,28 @@ def _instructions(span: Span) -> Iterator[TimeMark]:
     rows = sessions_during(span).filter(facts__instruction_files__isnull=False)
     texts = rows.annotate(files=Cast("facts__instruction_files", TextField()))
     groups = texts.values_list("project__name", "agent__name", "files")
-    hashes: dict[tuple[str, str, str], dict[str, list[Any]]] = defaultdict(dict)
+    # By (project, agent, name) of a file: when each of its texts, by hash, was first seen, and in how many sessions.
+    first_seen: dict[tuple[str, str, str], dict[str, dt.datetime]] = defaultdict(dict)
+    sessions: Counter[tuple[tuple[str, str, str], str]] = Counter()
     for project, agent, files, first, number in groups.annotate(first=Min("ended_at"), number=Count("pk")):
         for name, digest in _named_hashes(files):
-            place = ("", agent, name) if name.startswith("~") else (project or "", "", name)
-            appearance = hashes[place].setdefault(digest, [first, 0])
-            appearance[0], appearance[1] = min(appearance[0], first), appearance[1] + number
-    for (project, agent, name), digests in hashes.items():
+            file = ("", agent, name) if name.startswith("~") else (project or "", "", name)
+            first_seen[file][digest] = min(first, first_seen[file].get(digest, first))
+            sessions[file, digest] += number
+    for file, digests in first_seen.items():
+        project, agent, name = file
         if not (project or agent):
             continue
-        ordered = sorted(digests.items(), key=lambda item: item[1][0])
         # The first text of the span may be an old one.
-        for digest, (first, number) in ordered[1:]:
-            if number >= MIN_SESSIONS:
+        for digest, first in sorted(digests.items(), key=itemgetter(1))[1:]:
+            if sessions[file, digest] >= MIN_SESSIONS:
                 label = f"{name} of {project or agent} changed"
                 key = f"{project or agent}:{name}:{digest[:12]}"
                 yield _mark(MarkKind.INSTRUCTIONS, first, label, key, project=project, agent=agent)
 
 
 def _named_hashes(files: str) -> Iterator[tuple[str, str]]:
+    """The name and the hash of each instruction file, from the JSON of a session's facts."""
     entries = json.loads(files)
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("name") and entry.get("hmac"):
@@ -115,7 +121,7 @@ def _judges(span: Span) -> Iterator[TimeMark]:
 
 
 def _rubrics(span: Span) -> Iterator[TimeMark]:
-    """Rubrics that were made the active ones, but for the first of each kind of work."""
+    """Activations of rubrics, except the first for each kind of work."""
     rows = RubricActivation.objects.filter(at__lt=_end(span)).select_related("rubric").order_by("at", "pk")
     kinds = set[str]()
     for row in rows:
@@ -125,7 +131,7 @@ def _rubrics(span: Span) -> Iterator[TimeMark]:
 
 
 def _policies(span: Span) -> Iterator[TimeMark]:
-    """Changed policies of bandits and of the judge, but for the first ones."""
+    """Changes of the policies of bandits and of the judge, except their first versions."""
     moments = {"created_at__gte": midnight(span.first), "created_at__lt": _end(span)}
     for version in PolicyVersion.objects.filter(**moments, version__gt=1).select_related("bandit"):
         label = f"policy {version.version} of the {version.bandit.name} bandit"
@@ -138,7 +144,7 @@ def _policies(span: Span) -> Iterator[TimeMark]:
 
 
 def _outages(span: Span) -> Iterator[TimeMark]:
-    """Times in which a judge could not be called, of at least MIN_OUTAGE. One that lasts has no end."""
+    """Periods of at least MIN_OUTAGE in which a judge could not be called. One that goes on has no end."""
     rows = QuotaTransition.objects.filter(at__lt=_end(span)).order_by("quota", "at", "pk").select_related("quota")
     by_quota: dict[int, list[QuotaTransition]] = defaultdict(list)
     for row in rows.filter(at__gte=midnight(span.first) - dt.timedelta(days=30)):
@@ -148,10 +154,9 @@ def _outages(span: Span) -> Iterator[TimeMark]:
 
 
 def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterator[TimeMark]:
+    """The outages of one quota: from a transition to a closed state until the next one to an open state."""
     began: QuotaTransition | None = None
-    for row, _after in pairwise([*transitions, None]):
-        if row is None:
-            continue
+    for row in transitions:
         is_closed = row.state in CLOSED_STATES
         if is_closed and began is None:
             began = row

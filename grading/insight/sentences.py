@@ -27,8 +27,6 @@ AGENTS_DID_WORSE = "the agents did worse"
 AGENTS_DID_BETTER = "the agents did better"
 # Counts from here on have no decimals.
 MANY = 100
-# Smaller parts of a reward are not worth a sentence.
-MIN_PART = 0.0005
 WEEK = 7
 DAY_SECONDS, HOUR_SECONDS = 86_400, 3_600
 

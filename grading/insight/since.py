@@ -29,7 +29,7 @@ STORED_FORM = TypeAdapter(SinceReading)
 
 
 def load_inputs(now: dt.datetime, measures: Sequence[str]) -> EffectInputs:
-    """The sessions since some weeks before the newest marks, and these marks. A constant number of queries."""
+    """The sessions from some weeks before the newest marks until now, and the marks. A constant number of queries."""
     today = timezone.localdate(now)
     longest = Span(first=today - dt.timedelta(days=MOST_DAYS), last=today)
     marks = sorted(load_marks(longest), key=lambda mark: (mark.at, mark.key), reverse=True)
@@ -37,12 +37,12 @@ def load_inputs(now: dt.datetime, measures: Sequence[str]) -> EffectInputs:
 
 
 def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]) -> EffectInputs:
-    """The same for given marks, the newest first."""
+    """The inputs for these marks, the newest first, of sessions in the span `longest`."""
     table = load_cells(longest, columns=COLUMNS, measures=measures)
     groups = group_marks(marks, table)
     first = longest.first
     if groups:
-        oldest = min(mark.day for mark in groups[-1].marks)
+        oldest = min(mark.day for mark in groups[-1])
         first = max(first, oldest - dt.timedelta(days=DAYS_BEFORE))
     span = Span(first=first, last=longest.last)
     table = table.during(span)
@@ -53,16 +53,17 @@ def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]
 
 
 def find_effects(now: dt.datetime, *, measures: Sequence[str] = ()) -> tuple[MarkEffect, ...]:
-    """The effects of the five newest marks on the reward, the cost and the vitals, or on these measures; the newest
-    mark first, and of each mark the reward first. Takes longer than a page may: pages use `stored_reading`.
+    """The effects of the newest marks on these measures (by default all): the newest mark first, and of each mark in
+    the order of the measures. This takes longer than a page may: pages use `stored_reading`.
     """
     names = list(measures or ALL_MEASURES)
     return effects_of(load_inputs(now, names), names)
 
 
 def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, ...]:
+    """The effects on these measures, in the order of the groups of marks and then of the measures."""
     by_measure = [estimate_effects(inputs, MEASURES[name], is_reward=name == REWARD) for name in names]
-    return tuple(effects[number] for number in range(len(inputs.groups)) for effects in by_measure)
+    return tuple(effect for of_group in zip(*by_measure, strict=True) for effect in of_group)
 
 
 def stored_reading() -> SinceReading | None:
@@ -83,10 +84,9 @@ def marks_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ..
 
 def read(now: dt.datetime) -> SinceReading:
     """The marks of the last MOST_DAYS, the oldest first, and the effects of the newest."""
-    names = ALL_MEASURES
-    inputs = load_inputs(now, names)
+    inputs = load_inputs(now, ALL_MEASURES)
     marks = tuple(sorted(inputs.marks, key=lambda mark: (mark.at, mark.key)))
-    return SinceReading(marks=marks, effects=effects_of(inputs, names), read_at=None)
+    return SinceReading(marks=marks, effects=effects_of(inputs, ALL_MEASURES), read_at=None)
 
 
 def store(now: dt.datetime) -> None:

@@ -284,7 +284,7 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
     """
     limit = threshold(SERIES * pairs.yearly_rate(len(rows), now))
     has_cell_drift = False
-    with_judge: list[tuple[str, Sequence[SessionVerdict], ChangePoint]] = []
+    with_judge: list[tuple[str, list[SessionVerdict], ChangePoint]] = []
     for name, cell in sorted(pairs.group_by(rows, lambda each: each.cell).items()):
         change = _recent_change(cell, [row.verdict for row in cell], limit, now)
         if change is None:

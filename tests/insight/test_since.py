@@ -147,7 +147,7 @@ def test_marks_with_few_sessions_between_them_are_one_group():
     """19 sessions lie between the first two marks, 20 between the second and the third."""
     sessions = [{"day": 3, "category": "code", "reward": 0.5}] * 19 + [{"day": 6, "reward": 0.5}] * 20
     groups = group_marks([mark(2), mark(5), mark(8), mark(9, MarkKind.OUTAGE)], table(sessions))
-    assert [[each.label for each in group.marks] for group in groups] == [["mark 8"], ["mark 5", "mark 2"]]
+    assert [[each.label for each in group] for group in groups] == [["mark 8"], ["mark 5", "mark 2"]]
 
 
 @pytest.mark.pure

@@ -1,8 +1,7 @@
 """Sessions summed by cell: those of one day that agree in everything a comparison looks at."""
 
-import datetime as dt
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +59,8 @@ class MeasureSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """Cells as columns of equal length. `days` are ordinals of dates; `sessions` counts all sessions of a cell, and
-    `provisional` those whose reward may still change.
+    """Cells as columns (n,). `days` are ordinals of dates, `sessions` counts all sessions of a cell, and `provisional`
+    those whose reward may still change. `columns` are by name, `sums` by the name of the measure.
     """
 
     days: Integers
@@ -74,7 +73,7 @@ class CellTable:
         return len(self.days)
 
     def where(self, rows: Booleans | Integers | slice) -> "CellTable":
-        """The cells for which `rows` is true, or that it names."""
+        """The cells at these flags, indexes or slice."""
         return CellTable(
             days=self.days[rows],
             columns={
@@ -89,29 +88,23 @@ class CellTable:
             },
         )
 
+    def is_during(self, span: Span) -> Booleans:
+        """Whether each cell is of a day of the span."""
+        return np.asarray((self.days >= span.first.toordinal()) & (self.days <= span.last.toordinal()), dtype=bool)
+
     def during(self, span: Span) -> "CellTable":
-        """The cells of the days of a span."""
-        return self.where((self.days >= span.first.toordinal()) & (self.days <= span.last.toordinal()))
+        """The cells of the days of the span."""
+        return self.where(self.is_during(span))
 
     def shifted(self, measure: str, shift: Floats) -> "CellTable":
-        """With `shift[i]` added to the value of each session of cell i."""
-        each = self.sums[measure]
+        """A copy with `shift[i]` added to the measure's value of each session of cell i."""
+        sums = self.sums[measure]
         shifted = MeasureSums(
-            count=each.count,
-            total=each.total + shift * each.count,
-            squares=each.squares + 2 * shift * each.total + shift**2 * each.count,
+            count=sums.count,
+            total=sums.total + shift * sums.count,
+            squares=sums.squares + 2 * shift * sums.total + shift**2 * sums.count,
         )
-        return CellTable(
-            days=self.days,
-            columns=self.columns,
-            sessions=self.sessions,
-            provisional=self.provisional,
-            sums={**self.sums, measure: shifted},
-        )
-
-
-def day_of(ordinal: int) -> dt.date:
-    return dt.date.fromordinal(int(ordinal))
+        return replace(self, sums={**self.sums, measure: shifted})
 
 
 def group_sums(groups: Integers, values: Floats, count: int) -> Floats:

@@ -49,7 +49,11 @@ class ChangeInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeParts:
-    """The parts of a difference, the same by category, and its 90 % interval."""
+    """The parts of a difference, in all and by category, and the difference with its 90 % interval.
+
+    `within_least` and `within_most` are as in `PeriodChange`. `uncompared`: the graders, old and new, that have to read
+    the same sessions so that they can be compared; None if that isn't what is missing.
+    """
 
     parts: tuple[ChangePart, ...]
     categories: tuple[CategoryContribution, ...]
@@ -58,19 +62,19 @@ class ChangeParts:
     high: float
     within_least: float
     within_most: float
-    # The graders, old and new, that a bridge would have to compare.
     uncompared: tuple[GraderIdentity, GraderIdentity] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """How each part depends on the levels and scales, on which it is linear. Shape: parts, periods, cells."""
+    """Each part as a linear function of levels and scales: its coefficients, of shape (parts, periods, cells)."""
 
     on_level: Floats
     on_scale: Floats
 
 
 def decompose(inputs: ChangeInputs) -> ChangeParts:
+    """Split the difference of the two periods' means into parts, by the module's formulas."""
     model = model_periods(inputs.table, inputs.after, inputs.measure, inputs.scale.graders)
     joint, unconnected = find_joint(model, inputs.scale)
     groups, reasons = merge_groups(joint)
@@ -78,16 +82,17 @@ def decompose(inputs: ChangeInputs) -> ChangeParts:
     coefficients = shapley_coefficients(model, groups)
     values = cell_values(model, inputs.scale, coefficients, has_scale=has_scale)
     errors = standard_errors(inputs, model, coefficients, has_scale=has_scale)
-    numbers = _count_sessions(model)
+    session_counts = _count_sessions(model)
     parts = []
-    for number, group in enumerate(groups):
+    for group, why, cells, error in zip(groups, reasons, values, errors, strict=True):
+        # A few sessions may have graders that nothing compares: how much these may differ widens the interval.
         slack = unconnected * MAX_OFFSET if group in {(PartName.WITHIN,), (PartName.GRADERS,)} else 0.0
-        value, half = float(values[number].sum()), float(Z90 * errors[number]) + slack
-        sessions = max(numbers[name] for name in group)
-        why = reasons[number]
+        value, half = float(cells.sum()), float(Z90 * error) + slack
+        sessions = max(session_counts[name] for name in group)
         parts.append(
             ChangePart(names=group, value=value, low=value - half, high=value + half, sessions=sessions, why=why)
         )
+    # The coefficients of the whole difference, of which it is the only part.
     whole = Coefficients(
         on_level=coefficients.on_level.sum(axis=0, keepdims=True),
         on_scale=coefficients.on_scale.sum(axis=0, keepdims=True),
@@ -108,40 +113,46 @@ def decompose(inputs: ChangeInputs) -> ChangeParts:
 
 
 def merge_groups(joint: Mapping[frozenset[PartName], str]) -> tuple[list[tuple[PartName, ...]], list[str]]:
-    """The parts to report, in the order of FACTORS, and why each is not identified, "" if it is."""
-    groups: list[set[PartName]] = [{name} for name in FACTORS]
+    """The parts to report, in the order of FACTORS, and why each is not identified, "" if it is.
+
+    `joint` maps factors that can't be told apart to the reason. Sets with a factor in common form one part.
+    """
+    group_of: dict[PartName, set[PartName]] = {name: {name} for name in FACTORS}
     for names in joint:
-        merged = set[PartName]().union(*(group for group in groups if group & names))
-        groups = [*(group for group in groups if not group & names), merged]
-    ordered = sorted(
-        (tuple(name for name in FACTORS if name in group) for group in groups),
-        key=lambda group: FACTORS.index(group[0]),
-    )
-    reasons = [
-        "; ".join(dict.fromkeys(why for names, why in joint.items() if names <= set(group))) for group in ordered
-    ]
-    return ordered, reasons
+        merged = set[PartName]().union(*(group_of[name] for name in names))
+        for name in merged:
+            group_of[name] = merged
+    groups = list(dict.fromkeys(tuple(each for each in FACTORS if each in group_of[name]) for name in FACTORS))
+    reasons = []
+    for group in groups:
+        own = dict.fromkeys(why for names, why in joint.items() if names <= set(group))
+        reasons.append("; ".join(own))
+    return groups, reasons
 
 
 def shapley_coefficients(model: PeriodModel, groups: Groups) -> Coefficients:
-    """The Shapley value of each group as a linear function of the levels and scales of both periods."""
-    size, players = model.mean.shape[1], len(groups)
-    on_level, on_scale = np.zeros((players, 2, size)), np.zeros((players, 2, size))
-    for player in range(players):
-        others = [number for number in range(players) if number != player]
-        for count in range(players):
-            chance = math.factorial(count) * math.factorial(players - count - 1) / math.factorial(players)
-            for changed in combinations(others, count):
-                for sign, members in ((1, (*changed, player)), (-1, changed)):
-                    state = _periods_of(groups, members)
-                    weights = sign * chance * model.weights(state[PartName.MIX], state[PartName.MISSING])
-                    on_level[player, state[PartName.WITHIN]] += weights
-                    on_scale[player, state[PartName.GRADERS]] += weights
+    """The Shapley value of each group as a linear function of the levels and scales of both periods.
+
+    It is the mean over all orders in which the groups may change: the mean with the group changed minus that without,
+    given those that changed before. Of n groups, a set of k others comes before it in k!·(n − k − 1)! of n! orders.
+    """
+    size, n = model.mean.shape[1], len(groups)
+    on_level, on_scale = np.zeros((n, 2, size)), np.zeros((n, 2, size))
+    for group in range(n):
+        others = [number for number in range(n) if number != group]
+        for k in range(n):
+            share_of_orders = math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n)
+            for changed_before in combinations(others, k):
+                for sign, changed in ((1, (*changed_before, group)), (-1, changed_before)):
+                    period = _periods_of(groups, changed)
+                    weights = sign * share_of_orders * model.weights(period[PartName.MIX], period[PartName.MISSING])
+                    on_level[group, period[PartName.WITHIN]] += weights
+                    on_scale[group, period[PartName.GRADERS]] += weights
     return Coefficients(on_level=on_level, on_scale=on_scale)
 
 
 def _periods_of(groups: Groups, changed: Sequence[int]) -> dict[PartName, int]:
-    """For each factor, the period that it is taken from, if these groups have changed."""
+    """The period of each factor if the groups with these indexes have changed: 1 if its group has, else 0."""
     return {name: int(number in changed) for number, group in enumerate(groups) for name in group}
 
 
@@ -166,10 +177,11 @@ def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficien
 def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coefficients, *, has_scale: bool) -> Floats:
     """The standard error of each part, from the errors of the cells' means, of whole days and of the graders' offsets.
 
-    Which work arrived and which sessions were graded is observed, and has no error.
+    Which work arrived and which sessions were graded is observed, and has no error. `has_scale`: the graders' offsets
+    are a part of their own, and taken out of the levels.
     """
-    table, scale = inputs.table, inputs.scale
-    # The coefficients of what was observed: the mean of a period and cell, on which levels of both may rest.
+    scale = inputs.scale
+    # The coefficients of what was observed. The mean of one period and cell may stand for the levels of both periods.
     on_mean = np.zeros_like(coefficients.on_level)
     on_offset = np.zeros((len(on_mean), len(scale.graders)))
     for period in (0, 1):
@@ -178,24 +190,41 @@ def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coef
             if has_scale:
                 change = coefficients.on_scale[:, period, cell] - coefficients.on_level[:, period, cell]
                 on_offset += np.outer(change, model.grader_share[source, cell])
-    of_mean = np.divide(inputs.effects.session, model.count, out=np.zeros_like(model.count), where=model.count > 0)
-    variance = (on_mean**2 * of_mean).sum(axis=(1, 2))
-    first, last = int(table.days.min()), int(table.days.max())
-    period_of_row = (table.days >= inputs.after.first.toordinal()).astype(int)
-    of_cell = model.count[period_of_row, model.work.codes]
-    count = table.sums[inputs.measure].count
-    weight = np.divide(count, of_cell, out=np.zeros_like(count), where=of_cell > 0)
-    on_row = on_mean[:, period_of_row, model.work.codes] * weight
-    on_day = np.array([group_sums(table.days - first, row, last - first + 1) for row in on_row])
-    variance += ((on_day @ inputs.effects.covariance(last - first + 1)) * on_day).sum(axis=1)
-    variance += ((on_offset @ scale.covariance) * on_offset).sum(axis=1)
+    variance_of_mean = np.divide(
+        inputs.effects.session, model.count, out=np.zeros_like(model.count), where=model.count > 0
+    )
+    variance = (on_mean**2 * variance_of_mean).sum(axis=(1, 2))
+    on_day = _day_coefficients(inputs, model, on_mean)
+    variance += _quadratic_form(on_day, inputs.effects.covariance(on_day.shape[1]))
+    variance += _quadratic_form(on_offset, scale.covariance)
     return np.asarray(np.sqrt(variance), dtype=np.float64)
 
 
+def _day_coefficients(inputs: ChangeInputs, model: PeriodModel, on_mean: Floats) -> Floats:
+    """The coefficients of the effects of whole days, (parts, days), from those of the cells' means `on_mean`.
+
+    A row of the table has a part in its cell's mean in proportion to its number of values.
+    """
+    table = inputs.table
+    period = (table.days >= inputs.after.first.toordinal()).astype(int)
+    count, count_of_cell = table.sums[inputs.measure].count, model.count[period, model.work.codes]
+    share = np.divide(count, count_of_cell, out=np.zeros_like(count), where=count_of_cell > 0)
+    on_row = on_mean[:, period, model.work.codes] * share
+    first, last = int(table.days.min()), int(table.days.max())
+    return np.array([group_sums(table.days - first, part, last - first + 1) for part in on_row])
+
+
+def _quadratic_form(coefficients: Floats, covariance: Floats) -> Floats:
+    """The variance c·C·c of each row c of `coefficients`, (parts,), with C the `covariance`."""
+    return np.asarray(((coefficients @ covariance) * coefficients).sum(axis=1), dtype=np.float64)
+
+
 def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
-    """How many sessions each part is about."""
-    counts = (model.grader_share * model.count[:, :, None]).sum(axis=1)
-    graders = counts / counts.sum(axis=1, keepdims=True)
+    """How many sessions each part is about: those of changed work, of work in both periods, of changed graders, and
+    those without a grade.
+    """
+    values_of_grader = (model.grader_share * model.count[:, :, None]).sum(axis=1)
+    graders = values_of_grader / values_of_grader.sum(axis=1, keepdims=True)
     common = (model.count > 0).all(axis=0)
     changed_work = float(np.abs(np.diff(model.share, axis=0)).sum() / 2 * model.sessions[1].sum())
     changed_graders = float(np.abs(np.diff(graders, axis=0)).sum() / 2 * model.count[1].sum())
@@ -234,7 +263,7 @@ def _split_by_category(
 
 
 def bound_within(model: PeriodModel) -> tuple[float, float]:
-    """The part "within" of what was observed, if all missing values were 0, and if all were 1: the smaller first."""
+    """The part "within", if all missing values were 0, and if all were 1: the smaller first."""
     coefficients = shapley_coefficients(model, [(name,) for name in FACTORS])
     weights = coefficients.on_level[FACTORS.index(PartName.WITHIN)]
     results = []

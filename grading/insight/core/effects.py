@@ -1,7 +1,7 @@
 """What changed since the newest marks: a step for each, on like work, adjusted for weekday, harness and grader."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -20,11 +20,12 @@ MIN_BETWEEN = 20
 NEWEST = 5
 # An interval needs this many sessions and days on either side of a mark, and sessions of so many days in all.
 MIN_SESSIONS, MIN_DAYS_BEFORE, MIN_DAYS_AFTER = 20, 10, 3
-# Tasks that recur are a reference with this many tasks, and sessions of theirs on either side.
+# Recurring tasks decide a finding if there are at least MIN_TASKS, with MIN_TASK_SESSIONS on either side. The MAX_TASKS
+# with the most sessions are used.
 MIN_TASKS, MIN_TASK_SESSIONS, MAX_TASKS = 3, 10, 200
-# The size of effect that is bounded most narrowly, as a share of the standard deviation of sessions: .04 of a reward.
+# The size of the effects whose intervals are narrowest, in standard deviations of sessions: about .04 of a reward.
 SCALE = 0.2
-# The chance that the interval of recurring tasks is ever wrong. A claim about agents is made from one end of it alone.
+# The probability that the interval of recurring tasks is ever wrong. A claim about agents depends on one of its ends.
 TASK_MISS = 0.05
 # An interval wider than this many standard deviations says nothing.
 MAX_HALF_WIDTH = 3.0
@@ -34,17 +35,16 @@ NO_BRIDGE = "the graders changed at the same time, and too few sessions were rea
 FEW = "too few sessions or days"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkGroup:
-    """Marks that can't be told apart, the newest first."""
-
-    marks: tuple[TimeMark, ...]
+# Marks that can't be told apart, the newest first.
+MarkGroup = tuple[TimeMark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectInputs:
-    """What effects are estimated from. `table` has all sessions of the time, `tasks` those with a task. `marks` are all
-    marks of the time but outages, the newest first; `groups` those whose effect is wanted. `scale` compares graders.
+    """What effects are estimated from.
+
+    `table` has all sessions of a period, `tasks` those with a task. `marks` are the marks of the period, the newest
+    first; `groups` those whose effects are estimated. `scale` has the offsets of graders.
     """
 
     table: CellTable
@@ -55,7 +55,7 @@ class EffectInputs:
 
 
 def group_marks(marks: Sequence[TimeMark], table: CellTable) -> list[MarkGroup]:
-    """The newest marks, the newest first, those together that too few sessions lie between."""
+    """The NEWEST groups of marks of changes, the newest first. Marks with few sessions between them form one group."""
     ordered = sorted((mark for mark in marks if mark.is_change), key=lambda mark: (mark.at, mark.key), reverse=True)
     groups: list[list[TimeMark]] = []
     for mark in ordered:
@@ -65,17 +65,20 @@ def group_marks(marks: Sequence[TimeMark], table: CellTable) -> list[MarkGroup]:
             break
         else:
             groups.append([mark])
-    return [MarkGroup(marks=tuple(group)) for group in groups]
+    return [tuple(group) for group in groups]
 
 
 def _count_between(table: CellTable, older: TimeMark, newer: TimeMark) -> float:
+    """The number of sessions from the day of one mark to the day before another."""
     between = (table.days >= older.day.toordinal()) & (table.days < newer.day.toordinal())
     return float(table.sessions[between].sum())
 
 
-def ran_with(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Booleans:
-    """Which cells came after a mark: for a new version or model, those that ran with it or with one that its harness
-    got later; for anything else, those of later days, of its project or agent if it has one.
+def came_after(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Booleans:
+    """Whether each cell came after the mark.
+
+    For a new version or model: the cells that ran with it, or with a later one of the same harness. For other marks:
+    the cells of later days; if the mark is about a project or an agent, only theirs.
     """
     if mark.kind in {MarkKind.VERSION, MarkKind.MODEL}:
         later = {
@@ -94,8 +97,9 @@ def ran_with(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Boo
 
 
 def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool) -> list[MarkEffect]:
-    """The effect of each group on a measure, in the order of the groups. For a reward, graders are adjusted for, and
-    missing rewards are allowed for.
+    """The effect of each group of marks on a measure, in the order of the groups.
+
+    For a reward, the graders' offsets are subtracted, and the effect of missing grades is bounded.
     """
     if not inputs.groups:
         return []
@@ -113,7 +117,7 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
         value, low, high = _numbers(whole)
         task_value, task_low, task_high = _numbers(deciding)
         effect = MarkEffect(
-            marks=group.marks,
+            marks=group,
             measure=measure,
             effect=value,
             low=low,
@@ -137,7 +141,7 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectBound:
-    """An effect with its interval, and what else of it is known: 1 / variance, and the size that is bounded best."""
+    """An effect with its interval. `information` is 1 / variance; `scale` is as in `sequences.half_width`."""
 
     effect: float
     low: float
@@ -147,7 +151,7 @@ class EffectBound:
 
 
 def _p_value(bound: EffectBound, guard: tuple[float, float]) -> float:
-    """The anytime-valid p-value of what missing grades can't explain of an effect."""
+    """The anytime-valid p-value of the part of an effect that missing grades can't explain (`missing_guards`)."""
     beyond = max(0.0, -bound.effect - guard[0], bound.effect - guard[1])
     return anytime_p(beyond, bound.information, bound.scale)
 
@@ -169,23 +173,24 @@ class SideCounts(NamedTuple):
 class GroupFit:
     """The steps of all groups, fitted together to the cells of `table` that have values.
 
-    `ran[i, g]`: whether cell i came after group g. `comparable[i, g]`: whether it could have. `offset_variance[g]`: the
-    variance that the step of group g has from not knowing exactly how graders differ.
+    `after[i, g]`: whether cell i came after group g. `comparable[i, g]`: whether the marks of group g are about the
+    work of cell i at all. `offset_variance[g]`: the variance of the step of group g due to errors of graders' offsets.
     """
 
     table: CellTable
     measure: str
     groups: Sequence[MarkGroup]
-    ran: Booleans
+    after: Booleans
     comparable: Booleans
     fit: StepFit | None
     offset_variance: Floats
 
     def counts(self, number: int) -> SideCounts:
+        """The sessions and days before and after the group with this index."""
         count = self.table.sums[self.measure].count
-        ran, comparable = self.ran[:, number], self.comparable[:, number]
-        first = min(mark.day for mark in self.groups[number].marks).toordinal()
-        before, after = comparable & ~ran & (self.table.days < first), ran
+        after, comparable = self.after[:, number], self.comparable[:, number]
+        first = min(mark.day for mark in self.groups[number]).toordinal()
+        before = comparable & ~after & (self.table.days < first)
         return SideCounts(
             before=round(float(count[before].sum())),
             after=round(float(count[after].sum())),
@@ -194,7 +199,9 @@ class GroupFit:
         )
 
     def bound(self, number: int, miss: float) -> EffectBound | None:
-        """The effect of a group with its confidence sequence; None if there is not enough to say."""
+        """The effect of the group with this index, and its interval by a confidence sequence that is ever wrong with
+        the probability `miss`. None if there are too few sessions or days, or the interval is too wide to say anything.
+        """
         counts = self.counts(number)
         if self.fit is None or min(counts.before, counts.after) < MIN_SESSIONS:
             return None
@@ -212,14 +219,15 @@ class GroupFit:
 def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_reward: bool) -> GroupFit:
     """Fit the steps of all groups together. If the table has tasks, work is alike only within a task."""
     table = table.where(table.sums[measure].count > 0)
-    sizes = (len(table), len(inputs.groups))
-    ran, comparable = np.zeros(sizes, dtype=bool), np.zeros(sizes, dtype=bool)
+    shape = (len(table), len(inputs.groups))
+    after, comparable = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     for number, group in enumerate(inputs.groups):
-        for mark in group.marks:
-            ran[:, number] |= ran_with(table, mark, inputs.marks)
-            comparable[:, number] |= _could_run(table, mark)
-    graders, shifted = grader_columns(table, measure, inputs.scale) if is_reward else (np.zeros((len(table), 0)), table)
-    design = np.column_stack([ran.astype(np.float64), *_nuisance(table, measure), graders])
+        for mark in group:
+            after[:, number] |= came_after(table, mark, inputs.marks)
+            comparable[:, number] |= _is_about(table, mark)
+    no_columns = np.zeros((len(table), 0))
+    graders, shifted = grader_columns(table, measure, inputs.scale) if is_reward else (no_columns, table)
+    design = np.column_stack([after.astype(np.float64), *_nuisance(table, measure), graders])
     fit = None
     if len(table):
         sums = shifted.sums[measure]
@@ -233,15 +241,15 @@ def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_rewar
         table=table,
         measure=measure,
         groups=inputs.groups,
-        ran=ran,
+        after=after,
         comparable=comparable,
         fit=fit,
         offset_variance=variance,
     )
 
 
-def _could_run(table: CellTable, mark: TimeMark) -> Booleans:
-    """The cells whose sessions before the mark are what those after it are compared with."""
+def _is_about(table: CellTable, mark: TimeMark) -> Booleans:
+    """Whether the mark is about each cell: about its harness, project or agent, or about all sessions."""
     rows = np.ones(len(table), dtype=bool)
     for name in ("harness", "project", "agent"):
         value = getattr(mark, name)
@@ -251,7 +259,7 @@ def _could_run(table: CellTable, mark: TimeMark) -> Booleans:
 
 
 def _nuisance(table: CellTable, measure: str) -> list[Floats]:
-    """Columns for like work, the harness and the weekday."""
+    """The columns of the regression that aren't of interest: those for like work, the harness and the weekday."""
     if "task" in table.columns:
         work = table.columns["task"].codes
     else:
@@ -267,18 +275,22 @@ def indicators(codes: Integers) -> Floats:
 
 
 def grader_columns(table: CellTable, measure: str, scale: GraderScale) -> tuple[Floats, CellTable]:
-    """A column for each component of graders that nothing compares, and the table on the scale of each component."""
+    """Adjust for graders: a column for each component of graders, which can't be compared with one another, and the
+    table with the graders' offsets within their component subtracted.
+    """
     column = table.columns["grader"]
     labels = [cast("GraderIdentity", label) for label in column.labels]
     offsets = np.array([scale.offset_of(label) for label in labels] or [0.0])
-    places = {label: number for number, label in enumerate(scale.graders)}
-    components = np.array([scale.components[places[label]] if label in places else -1 for label in labels] or [0])
+    component_of = dict(zip(scale.graders, scale.components, strict=True))
+    components = np.array([component_of.get(label, -1) for label in labels] or [0])
     return indicators(components[column.codes]), table.shifted(measure, -offsets[column.codes])
 
 
 def _offset_variance(table: CellTable, measure: str, design: Floats, scale: GraderScale, groups: int) -> Floats:
-    """The variance of each step from the errors of the graders' offsets: how much the step would be, if the only value
-    of a session were the offset of its grader.
+    """The variance of each of the first `groups` coefficients due to errors of the graders' offsets.
+
+    A coefficient is linear in the offsets: `on_offset` has the coefficients of a regression of each grader's sessions
+    (1 if it read the session, else 0) on the design.
     """
     if not scale.covariance.any():
         return np.zeros(groups)
@@ -291,64 +303,60 @@ def _offset_variance(table: CellTable, measure: str, design: Floats, scale: Grad
 
 
 def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, float]]:
-    """For each group, how far the mean may have fallen or risen only because other sessions have no grade since.
+    """For each group: how far (the mean may have fallen, risen) only because other sessions have no grade since.
 
-    The change of the share without a grade is estimated like any effect. If it is beyond chance, the sessions that lost
-    their grade are taken to be the best ones (for a fall) or the worst ones (for a rise).
+    The change of the share of sessions without a grade is estimated like any effect. If it is beyond chance, the
+    sessions that lost their grade are assumed to be the best ones (for a fall) or the worst ones (for a rise).
     """
     table = inputs.table
     sums = table.sums[measure]
-    gaps = table.sessions - sums.count
-    share = MeasureSums(count=table.sessions, total=gaps, squares=gaps)
+    missing = table.sessions - sums.count
     name = "missing"
-    with_gaps = CellTable(
-        days=table.days,
-        columns=table.columns,
-        sessions=table.sessions,
-        provisional=table.provisional,
-        sums={name: share},
-    )
-    fitted = fit_groups(inputs, with_gaps, name, is_reward=False)
+    is_missing = MeasureSums(count=table.sessions, total=missing, squares=missing)  # a measure of 1 or 0
+    fitted = fit_groups(inputs, replace(table, sums={name: is_missing}), name, is_reward=False)
     if fitted.fit is None:
         return [(0.0, 0.0)] * len(inputs.groups)
     mean = float(sums.total.sum()) / max(1.0, float(sums.count.sum()))
     guards = []
     for number in range(len(inputs.groups)):
         change = float(fitted.fit.coefficients[number])
-        chance = Z90 * float(np.sqrt(fitted.fit.covariance[number, number]))
-        surplus = abs(change) if abs(change) > chance else 0.0
-        best, worst = surplus * (1 - mean), surplus * mean
-        guards.append((best, worst) if change > 0 else (worst, best))
+        half_width = Z90 * float(np.sqrt(fitted.fit.covariance[number, number]))
+        share = abs(change) if abs(change) > half_width else 0.0
+        # If that share of rewards of 1, or of 0, was removed or added, the mean changed by this much.
+        by_best, by_worst = share * (1 - mean), share * mean
+        guards.append((by_best, by_worst) if change > 0 else (by_worst, by_best))
     return guards
 
 
 def select_recurring(table: CellTable, measure: str) -> CellTable:
-    """The cells of tasks that were done on at least two days, at most MAX_TASKS: those with the most sessions."""
+    """The cells of recurring tasks, which have values on two days or more; of the MAX_TASKS with the most sessions."""
     count, tasks = table.sums[measure].count, table.columns["task"]
     size = len(tasks.labels)
-    pairs = np.unique(np.column_stack([tasks.codes, table.days])[count > 0], axis=0)
-    days = np.bincount(pairs[:, 0], minlength=size)
-    sessions = group_sums(tasks.codes, count, size) * (days > 1)
-    order = np.argsort(-sessions, kind="stable")[:MAX_TASKS]
-    chosen = np.zeros(size, dtype=bool)
-    chosen[order] = sessions[order] > 0
-    return table.where(chosen[tasks.codes]) if size else table
+    if not size:
+        return table
+    task_days = np.unique(np.column_stack([tasks.codes, table.days])[count > 0], axis=0)
+    days_of_task = np.bincount(task_days[:, 0], minlength=size)
+    sessions = group_sums(tasks.codes, count, size) * (days_of_task > 1)  # 0 for a task that doesn't recur
+    largest = np.argsort(-sessions, kind="stable")[:MAX_TASKS]
+    is_chosen = np.zeros(size, dtype=bool)
+    is_chosen[largest] = sessions[largest] > 0
+    return table.where(is_chosen[tasks.codes])
 
 
 def _count_tasks(fitted: GroupFit, number: int) -> int:
-    """How many tasks have sessions on both sides of a mark."""
+    """How many tasks have sessions on both sides of the group with this index; 0 if one side has too few sessions."""
     tasks, counts = fitted.table.columns["task"], fitted.counts(number)
     if min(counts.before, counts.after) < MIN_TASK_SESSIONS:
         return 0
-    ran = fitted.ran[:, number]
-    return len({*tasks.codes[ran].tolist()} & {*tasks.codes[~ran].tolist()})
+    after = fitted.after[:, number]
+    return len({*tasks.codes[after].tolist()} & {*tasks.codes[~after].tolist()})
 
 
 def decide_finding(
     measure: Measure, whole: EffectBound | None, tasks: EffectBound | None, guard: tuple[float, float]
 ) -> EffectFinding:
-    """What an effect says. `tasks` is that on recurring tasks, None without such a reference; `guard` is how far the
-    measure may have fallen or risen for lack of grades.
+    """What an effect shows. `tasks` is the effect on recurring tasks alone, None if too few recur; `guard` is how far
+    the measure may have (fallen, risen) because grades are missing.
     """
     if whole is None:
         return EffectFinding.NOT_ENOUGH
@@ -371,5 +379,6 @@ def _side(bound: EffectBound, guard: tuple[float, float]) -> int:
 
 
 def _why(fitted: GroupFit, number: int, *, is_reward: bool) -> str:
-    kinds = {mark.kind for mark in fitted.groups[number].marks}
+    """Why the effect of the group with this index has no interval."""
+    kinds = {mark.kind for mark in fitted.groups[number]}
     return NO_BRIDGE if is_reward and kinds & GRADER_MARKS else FEW

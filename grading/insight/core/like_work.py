@@ -34,12 +34,13 @@ def compare_on_like_work(table: CellTable, measures: Sequence[str], scale: Grade
     cards = _find_cards(table)
     fits = [_fit_cards(table, measure, cards, scale, is_reward=place == 0) for place, measure in enumerate(measures)]
     order = sorted(range(len(cards.names)), key=lambda card: (-table.sessions[cards.codes == card].sum(), card))
-    enough = [card for card in order if _reason(table, measures[0], cards, card, fits[0]) == ""]
+    reasons = {card: _reason(table, measures[0], cards, card, fits[0]) for card in order}
+    enough = [card for card in order if not reasons[card]]
     result = []
     for card in order:
         rows = table.where(cards.codes == card)
         is_shared = cards.is_shared[cards.codes == card]
-        why = _reason(table, measures[0], cards, card, fits[0])
+        why = reasons[card]
         means = [
             None if why else _card_mean(rows, fit, card, measure) for fit, measure in zip(fits, measures, strict=True)
         ]
@@ -59,6 +60,7 @@ def compare_on_like_work(table: CellTable, measures: Sequence[str], scale: Grade
 
 
 def _find_cards(table: CellTable) -> _Cards:
+    """The harnesses with their models. Work is shared if two of them have MIN_IN_CELL sessions or more of it."""
     harness, model = table.columns["harness"], table.columns["model"]
     pairs = harness.codes * len(model.labels) + model.codes
     used, codes = np.unique(pairs, return_inverse=True)
@@ -74,8 +76,9 @@ def _find_cards(table: CellTable) -> _Cards:
 
 
 def _fit_cards(table: CellTable, measure: str, cards: _Cards, scale: GraderScale, *, is_reward: bool) -> StepFit | None:
-    """The means that all cards would have with the same work, weekdays and graders, namely those of all sessions on
-    shared work.
+    """The mean that each card would have with the work, weekdays and graders of all sessions on shared work.
+
+    The coefficients of the fit are these means, in the order of the cards. None without values.
     """
     chosen = (table.sums[measure].count > 0) & ((cards.is_shared > 0) | (len(cards.names) == 1))
     rows, card = table.where(chosen), cards.codes[chosen]
@@ -113,6 +116,7 @@ def _reason(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepF
 
 
 def _card_mean(rows: CellTable, fit: StepFit | None, card: int, measure: str) -> Mean | None:
+    """The card's mean on like work with its 90 % interval, and the counts of its own `rows`; None without values."""
     plain = mean_of(rows, measure)
     if fit is None or not plain.known:
         return None

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grading.insight.core.cells import CellTable, Floats, group_sums
+from grading.insight.core.cells import CellTable, Floats, MeasureSums, group_sums
 from grading.insight.core.measures import MEASURES, MeasureUnit
 from grading.insight.core.results import Mean
 
@@ -44,26 +44,26 @@ def clamp(measure: str, value: float) -> float:
 
 
 def half_width(table: CellTable, measure: str, value: float) -> float | None:
-    """Half of the width of the mean's 90 % interval, None for a single session."""
+    """Half of the width of the 90 % interval of the mean `value`, None for a single session."""
     sums = table.sums[measure]
     known = float(sums.count.sum())
     _, day = np.unique(table.days, return_inverse=True)
     counts = group_sums(day, sums.count, int(day.max()) + 1)
     totals = group_sums(day, sums.total, int(day.max()) + 1)
     days = int((counts > 0).sum())
-    by_session = _squares(table, measure, value) / known / (known - 1) if known > 1 else None
-    if days < MIN_CLUSTERS or by_session is None:
-        freedom, variance = known - 1, by_session
+    if known <= 1:
+        return None
+    if days < MIN_CLUSTERS:
+        freedom, variance = known - 1, _squared_deviations(sums, value) / known / (known - 1)
     else:
         residual = totals - value * counts
-        by_day = float((residual**2).sum()) / known**2 * days / (days - 1)
-        freedom, variance = float(days - 1), by_day
-    from scipy.special import stdtrit  # large: a page without an interval does without
+        freedom, variance = float(days - 1), float((residual**2).sum()) / known**2 * days / (days - 1)
+    from scipy.special import stdtrit  # large, and not needed for a page without an interval
 
-    return None if variance is None else float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)
+    return float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)
 
 
-def _squares(table: CellTable, measure: str, value: float) -> float:
-    sums = table.sums[measure]
+def _squared_deviations(sums: MeasureSums, value: float) -> float:
+    """The sum of the squared deviations of all values from `value`."""
     squares: Floats = sums.squares - 2 * value * sums.total + value**2 * sums.count
     return max(0.0, float(squares.sum()))

@@ -1,4 +1,4 @@
-"""Steps in a series of sessions: least squares with effects of whole days that may be correlated from day to day."""
+"""A linear mixed model of sessions: fixed effects of columns, and random effects of whole days, correlated in time."""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ import numpy as np
 
 from grading.insight.core.cells import Floats, Integers, group_sums
 
-# The grid of what is unknown about days: their variance, as a multiple of the variance of the mean of a usual day's
-# sessions, and the correlation of neighbouring days.
+# The grid of the unknown parameters of days: their variance, as a multiple of the variance of the mean of an average
+# day's sessions, and the correlation of neighbouring days.
 DAY_RATIOS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75)
-# Prior precision of each coefficient, for values with a standard deviation of 1. It decides only what the data leave
-# open, and makes that uncertain: the coefficients of columns that are the same, or of one that is never used.
+# The prior precision of each coefficient, for values with a standard deviation of 1. It matters only for coefficients
+# that the data don't determine (of equal columns, or of one that is always 0), to which it gives a large variance.
 RIDGE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepData:
-    """Cells as rows: `design[i]` are the values of the columns for each session of cell i, whose day is `days[i]`, from
-    0, and whose values have this count, sum and sum of squares.
+    """Cells as rows. `design` (cells, columns) has the values of the columns, `days` numbers the days from 0, and
+    `count`, `total` and `squares` are the number, the sum and the sum of squares of a cell's values.
     """
 
     design: Floats
@@ -32,8 +32,8 @@ class StepData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFit:
-    """Coefficients of the columns, for values from which their `mean` is subtracted, with their covariance; and the
-    standard deviation of the values.
+    """The coefficients of the columns for values minus their `mean`, with their covariance. `deviation` is the standard
+    deviation of the values.
     """
 
     coefficients: Floats
@@ -43,6 +43,8 @@ class StepFit:
 
 
 class _Moments(NamedTuple):
+    """Sums over sessions: Xᵀ·X, Xᵀ·y and yᵀ·y, with X the design and y the values; and by day X, y and their number."""
+
     columns: Floats
     values: Floats
     square: float
@@ -68,15 +70,16 @@ def fit_steps(data: StepData) -> StepFit | None:
         return None
     moments = _moments(data, mean, deviation)
     logs, coefficients, covariances = [], [], []
-    usual = size / max(1, int((moments.day_count > 0).sum()))
+    sessions_a_day = size / max(1, int((moments.day_count > 0).sum()))
     grid = [(0.0, 0.0), *((ratio, each) for ratio in DAY_RATIOS for each in CORRELATIONS)]
     for ratio, correlation in grid:
-        log, solution, inverse = _solve(moments, ratio / usual, correlation, freedom)
+        log, solution, covariance = _solve(moments, ratio / sessions_a_day, correlation, freedom)
         logs.append(log)
         coefficients.append(solution)
-        covariances.append(inverse)
+        covariances.append(covariance)
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
+    # The mean over the grid, and the covariance within its points plus that between them.
     center = np.tensordot(weights, np.array(coefficients), 1)
     spread = np.array(coefficients) - center
     covariance = np.tensordot(weights, np.array(covariances), 1) + (spread * weights[:, None]).T @ spread
@@ -107,8 +110,8 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
     """The log of the restricted likelihood, the coefficients and their covariance, if the variance of days is `ratio`
     times that of a session.
 
-    By Woodbury's identity, the largest system has a row for each day. Its matrix has three diagonals, as the inverse of
-    the covariance of an autoregression has.
+    By Woodbury's identity, the largest system of equations has one for each day. Its matrix is tridiagonal, because the
+    inverse of the covariance of an autoregression is.
     """
     from scipy.linalg import cho_solve_banded, cholesky_banded
 

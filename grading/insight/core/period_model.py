@@ -12,14 +12,14 @@ from grading.insight.core.results import PartName, Span
 from grading.insight.core.work import WorkCells, group_work
 from grading.vocabulary import Source
 
-# Mix and within are told apart only if at least this share of either period is work that the other has too, and as
-# much has a category or a project at all.
+# The parts "mix" and "within" are told apart only if at least this share of each period is work that the other has too,
+# and as large a share has a category or a project.
 MIN_COMMON = 0.5
-# At most this share of the sessions may have gone to graders that nothing compares with those before. They count as if
-# they read alike, and the interval says how much that may be off.
+# At most this share of the values may have moved to graders that nothing compares with the earlier ones. Such graders
+# are assumed to read alike, and the interval is widened by how much they may differ.
 MAX_UNCONNECTED = 0.05
-# If a larger share has no grade, and the shares differ by a third of this, which sessions of a kind are graded may
-# explain the part "within".
+# If a larger share than this has no grade, and the periods' shares differ by a third of this, the selection of sessions
+# that are graded may explain the part "within".
 MAX_MISSING = 0.3
 
 NO_WORK = "most sessions have neither a category nor a project"
@@ -30,11 +30,13 @@ MANY_MISSING = "many sessions have no grade"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodModel:
-    """Two periods by cell of like work. Arrays have a row for each period and a column for each cell.
+    """Two periods by cell of like work. Arrays have a row for each period (0, 1) and a column for each cell.
 
-    `mean` is that of the readings, and `correction` how much people's corrections of them add on average.
-    `source[p, k]`: the period whose level stands for that of period p, which is the other one where p has no value.
-    `grader_share[p, k, g]`: the share of grader g in the values of a cell.
+    `sessions` and `count` are the numbers of sessions and of those with a value. `mean` is that of the readings, and
+    `correction` what people's corrections add to it on average. `source[p, k]` is the period whose level is used for
+    period p: the other one if p has no value in cell k. `grader_share[p, k, g]` is the share of grader g in the values
+    of a cell. `share` and `graded` are as in `decomposition`. `one_sided` is the share of values of cells that only one
+    period has, and `nameless` that of work without category and project, each of the period with more of it.
     """
 
     work: WorkCells
@@ -50,20 +52,21 @@ class PeriodModel:
     nameless: float
 
     def weights(self, mix: int, missing: int) -> Floats:
-        """The weight of each cell in a mean with the work of period `mix` and the gaps of period `missing`."""
+        """The weight of each cell in a mean with the work of period `mix` and the gaps in grading of `missing`."""
         product = self.share[mix] * self.graded[missing]
-        if not product.any():  # none of this work was graded then
+        if not product.any():  # none of this work was graded in that period
             product = self.share[mix]
         return np.asarray(product / product.sum(), dtype=np.float64)
 
     def at_source(self, values: Floats) -> Floats:
-        """`values` of each period and cell, taken from the period that stands for it."""
+        """The `values` (periods, cells), each taken from the period that is used for it (`source`)."""
         return np.asarray(values[self.source, np.arange(self.source.shape[1])], dtype=np.float64)
 
 
 def model_periods(table: CellTable, after: Span, measure: str, graders: Sequence[GraderIdentity]) -> PeriodModel:
-    """`table` has the rows of both periods, each with at least one value; those from the first day of `after` on are
-    the second period. If projects come and go too fast to be compared, only categories are.
+    """The model of the rows of `table`; those from the first day of `after` on are the second period.
+
+    Each period has at least one value. If too few projects are in both periods, only categories are compared.
     """
     is_after = (table.days >= after.first.toordinal()).astype(np.float64)
     model = _model(table, is_after, measure, graders, by_project=True)
@@ -87,8 +90,8 @@ def _model(
     sessions, count, total = by_cell(table.sessions), by_cell(sums.count), by_cell(sums.total - corrected)
     mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
     correction = np.divide(by_cell(corrected), count, out=np.zeros_like(total), where=count > 0)
-    own = np.array([[0], [1]]) * np.ones(size)
-    source = np.where(count > 0, own, 1 - own).astype(int)
+    period = np.array([[0], [1]])
+    source = np.where(count > 0, period, 1 - period)
     is_grader = np.array([_is_grader(table, grader) for grader in graders], dtype=np.float64)
     grader_count = np.stack([by_cell(sums.count * rows) for rows in is_grader], axis=2)
     graded_share = np.divide(count, sessions, out=np.zeros_like(count), where=sessions > 0)
@@ -118,7 +121,9 @@ def _is_grader(table: CellTable, grader: GraderIdentity) -> Floats:
 
 
 def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[PartName], str], float]:
-    """Which parts cannot be told apart, with the reason, and the share of unconnected graders that is tolerated."""
+    """The sets of parts that can't be told apart, with the reason; and the share of values that moved to unconnected
+    graders, 0 if that is among the reasons.
+    """
     joint: dict[frozenset[PartName], str] = {}
     if model.nameless > 1 - MIN_COMMON:
         joint[frozenset({PartName.MIX, PartName.WITHIN})] = NO_WORK
@@ -135,30 +140,34 @@ def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[P
 
 
 def moves_between_graders(model: PeriodModel) -> Floats:
-    """For each grader, which share of the values of like work went to it, below 0 if they went to others.
+    """How much the share of each grader in the values of like work changed, (graders,); below 0 if it lost values.
 
-    Kinds of work with rubrics of their own don't count, as long as each keeps its rubric.
+    Work that keeps its grader adds nothing, so kinds of work may have rubrics of their own.
     """
     weights = (model.weights(0, 0) + model.weights(1, 1)) / 2 * (model.count > 0).all(axis=0)
     return np.asarray(weights @ (model.grader_share[1] - model.grader_share[0]), dtype=np.float64)
 
 
 def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
-    """Which share of the values of like work went from graders of one component to those of another, which nothing
-    compares.
+    """The share of the values of like work that moved from graders of one component to those of another, with which
+    they can't be compared.
     """
     return float(np.abs(np.bincount(scale.components, weights=moves_between_graders(model))).sum() / 2)
 
 
 def find_uncompared(model: PeriodModel, scale: GraderScale) -> tuple[GraderIdentity, GraderIdentity] | None:
-    """The judge that most values of like work went to, and the grader that most of them came from, of those that
-    nothing compares.
+    """Two graders that can't be compared: the one that lost most values of like work, and the judge that gained most.
+
+    As (old, new); None if there are none.
     """
     moves = moves_between_graders(model)
     order = np.argsort(moves)
-    for new in reversed(order):
-        for old in order:
-            is_judge = scale.graders[new].source == Source.JUDGE
-            if is_judge and moves[old] < 0 < moves[new] and scale.components[old] != scale.components[new]:
+    losing = [grader for grader in order if moves[grader] < 0]
+    gaining = [grader for grader in reversed(order) if moves[grader] > 0]
+    for new in gaining:
+        if scale.graders[new].source != Source.JUDGE:
+            continue
+        for old in losing:
+            if scale.components[old] != scale.components[new]:
                 return scale.graders[old], scale.graders[new]
     return None

@@ -181,7 +181,8 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodChange:
-    """The difference of two means in parts. `parts` add up to `difference` exactly.
+    """The difference of two means in parts, which add up to `difference` exactly. If one of the periods has no value,
+    nothing but its means is known.
 
     `missing_low` and `missing_high`: the difference if all missing grades were .3, or all .8; None without missing
     ones. `within_least` and `within_most`: the part "within" if all missing grades were 0, or all 1, whichever is
@@ -193,17 +194,17 @@ class PeriodChange:
     after_span: Span
     before: Mean
     after: Mean
-    difference: float | None
-    low: float | None
-    high: float | None
-    parts: tuple[ChangePart, ...]
-    categories: tuple[CategoryContribution, ...]
-    missing_low: float | None
-    missing_high: float | None
-    within_least: float | None
-    within_most: float | None
-    tasks: TaskChange | None
-    bridge: BridgeOffer | None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    parts: tuple[ChangePart, ...] = ()
+    categories: tuple[CategoryContribution, ...] = ()
+    missing_low: float | None = None
+    missing_high: float | None = None
+    within_least: float | None = None
+    within_most: float | None = None
+    tasks: TaskChange | None = None
+    bridge: BridgeOffer | None = None
 
     def part(self, name: PartName) -> ChangePart | None:
         """The part that includes `name`, alone or with others. None if the periods can't be compared."""
@@ -348,7 +349,7 @@ class AgentCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorseAdvisory:
-    """A measure that got worse beyond chance since a mark. `about` identifies it, so that it speaks once."""
+    """A measure that got worse beyond chance since a mark. `about` identifies it, so that it has one alarm."""
 
     about: str
     effect: MarkEffect

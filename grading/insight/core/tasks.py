@@ -26,35 +26,41 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     sums, tasks = table.sums[inputs.measure], table.columns["task"]
     is_after = (table.days >= inputs.after.first.toordinal()).astype(np.float64)
     size = len(tasks.labels)
-    sides = [group_sums(tasks.codes, sums.count * side, size) for side in (1 - is_after, is_after)]
-    recurs = np.minimum(*sides) > 0
-    old, new = (float(side[recurs].sum()) for side in sides)
-    if recurs.sum() < MIN_TASKS or min(old, new) < MIN_TASK_SESSIONS:
+    # By task: the number of values before and after.
+    count_before = group_sums(tasks.codes, sums.count * (1 - is_after), size)
+    count_after = group_sums(tasks.codes, sums.count * is_after, size)
+    recurs = (count_before > 0) & (count_after > 0)
+    n0, n1 = count_before[recurs], count_after[recurs]
+    if recurs.sum() < MIN_TASKS or min(n0.sum(), n1.sum()) < MIN_TASK_SESSIONS:
         return None
-    numbers = {"tasks": int(recurs.sum()), "sessions": round(old + new)}
+    # By recurring task: the sums of the readings on the scale of the reference grader.
     offsets = np.array([inputs.scale.offset_of(label) for label in labels])
     corrected = table.sums["correction"].total if "correction" in table.sums else 0.0
     total = sums.total - corrected - offsets[table.columns["grader"].codes] * sums.count
-    before, after = (group_sums(tasks.codes, total * side, size)[recurs] for side in (1 - is_after, is_after))
-    n0, n1 = sides[0][recurs], sides[1][recurs]
-    # The weight that gives the least variance of the mean difference.
+    total_before = group_sums(tasks.codes, total * (1 - is_after), size)[recurs]
+    total_after = group_sums(tasks.codes, total * is_after, size)[recurs]
+    # The weights with which the mean difference has the least variance.
     weight = n0 * n1 / (n0 + n1)
     weight /= weight.sum()
-    value = float((weight * (after / n1 - before / n0)).sum())
-    # What each day's sessions weigh, for the effects that whole days have.
-    share = np.zeros((2, size))
-    share[0, recurs], share[1, recurs] = -weight / n0, weight / n1
-    per_session = share[is_after.astype(int), tasks.codes]
+    value = float((weight * (total_after / n1 - total_before / n0)).sum())
+    # The coefficient of each session, by period and task, and of the effect of each day.
+    on_session = np.zeros((2, size))
+    on_session[0, recurs], on_session[1, recurs] = -weight / n0, weight / n1
     first, last = int(table.days.min()), int(table.days.max())
-    on_day = group_sums(table.days - first, per_session * sums.count, last - first + 1)
+    on_row = on_session[is_after.astype(int), tasks.codes] * sums.count
+    on_day = group_sums(table.days - first, on_row, last - first + 1)
     variance = float((weight**2 * (1 / n0 + 1 / n1)).sum()) * inputs.effects.session
     variance += float(on_day @ inputs.effects.covariance(last - first + 1) @ on_day)
     half = Z95 * math.sqrt(variance)
-    return TaskChange(**numbers, value=value, low=value - half, high=value + half)
+    sessions = round(float(n0.sum() + n1.sum()))
+    return TaskChange(tasks=len(n0), sessions=sessions, value=value, low=value - half, high=value + half)
 
 
 def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderIdentity]) -> Booleans:
-    """The rows of tasks whose sessions were all read by graders that can be compared with one another."""
+    """The rows of tasks whose sessions were all read by graders that can be compared with one another.
+
+    Rows of graders that aren't on the scale don't count.
+    """
     component_of = dict(zip(scale.graders, scale.components, strict=True))
     component = np.array([component_of.get(label, -1) for label in labels])[table.columns["grader"].codes]
     has_grade = component >= 0

@@ -1,4 +1,4 @@
-"""Like work: which sessions of a table are compared with which."""
+"""Groups sessions of like work, which are compared with one another."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from grading.insight.core.cells import Booleans, CellTable, Floats, Integers, group_sums
 
-# A project of a category is compared by itself with this many sessions on each side, and a category with so many.
+# A project of a category is compared by itself with at least MIN_PROJECT sessions on each side of the comparison, and a
+# category with at least MIN_CATEGORY.
 MIN_PROJECT, MIN_CATEGORY = 10, 5
 OTHER_CATEGORIES = "other categories"
 
@@ -20,35 +21,39 @@ class WorkCells:
 
 
 def group_work(table: CellTable, counts: tuple[Floats, Floats], *, by_project: bool = True) -> WorkCells:
-    """Group rows by category and project. `counts`: for each row, how many of its sessions are on either side of the
-    comparison.
+    """Group rows by category and project. `counts` has each row's number of sessions on either side of the comparison.
 
-    A project with too few sessions is pooled with the others of its category, and a small category with the other small
-    ones of the same grader: kinds of work have rubrics of their own, and pooled across them, other work would look like
-    other graders. Work that one side has hardly any of, and the other has much of, stays by itself: pooled, other work
-    would look like a change of the same work.
+    - A project with too few sessions is pooled with the others of its category.
+    - A small category is pooled with other small ones that have the same grader. Kinds of work have rubrics of their
+      own: if they were pooled, a change of the work would look like a change of the graders.
+    - Work that only one side has much of stays by itself. Pooled, other work would look like a change of like work.
     """
     category, project = table.columns["category"], table.columns["project"]
-    width = len(project.labels)
-    # Codes of categories follow those of the pairs, and then come those of small categories by their grader.
-    base = len(category.labels) * width
-    codes = base + category.codes
-    if by_project:
-        pairs = category.codes * width + project.codes
-        codes = np.where(_is_separate(pairs, counts, MIN_PROJECT), pairs, codes)
-    separate = (codes < base) | _is_separate(codes, counts, MIN_CATEGORY)
-    codes = np.where(separate, codes, base + len(category.labels) + _main_graders(table, counts)[category.codes])
+    categories, projects = len(category.labels), len(project.labels)
+    # Three ranges of codes: pairs of category and project; from `first_category`, whole categories; and from
+    # `first_pool`, pools of small categories by their grader.
+    first_category = categories * projects
+    first_pool = first_category + categories
+    by_pair, by_category = category.codes * projects + project.codes, first_category + category.codes
+    by_pool = first_pool + _main_graders(table, counts)[category.codes]
+    codes = np.where(_is_separate(by_pair, counts, MIN_PROJECT), by_pair, by_category) if by_project else by_category
+    is_separate = (codes < first_category) | _is_separate(codes, counts, MIN_CATEGORY)
+    codes = np.where(is_separate, codes, by_pool)
     used, compact = np.unique(codes, return_inverse=True)
     names = []
     for code in used:
-        number = code // width if code < base else code - base
-        names.append(str(category.labels[number]) if number < len(category.labels) else OTHER_CATEGORIES)
+        if code >= first_pool:
+            names.append(OTHER_CATEGORIES)
+        else:
+            number = code // projects if code < first_category else code - first_category
+            names.append(str(category.labels[number]))
     return WorkCells(codes=compact.astype(np.int64), categories=tuple(names))
 
 
 def _main_graders(table: CellTable, counts: tuple[Floats, Floats]) -> Integers:
-    """The code of the grader that gave most values of each category, on both sides together; of several, the first by
-    its text.
+    """The code of the grader that gave most values of each category, on both sides together, (categories,).
+
+    Of several with as many values, the first by its text.
     """
     category, grader = table.columns["category"], table.columns["grader"]
     shape = (len(category.labels), len(grader.labels))
@@ -59,7 +64,10 @@ def _main_graders(table: CellTable, counts: tuple[Floats, Floats]) -> Integers:
 
 
 def _is_separate(codes: Integers, counts: tuple[Floats, Floats], least: int) -> Booleans:
-    """For each row, whether its group is large enough on both sides, or is work of one side alone."""
+    """Whether each row's group has at least `least` sessions on both sides, or is work that only one side has.
+
+    `codes` has the group of each row.
+    """
     size = int(codes.max(initial=0)) + 1
     sides = [group_sums(codes, each, size) for each in counts]
     smaller, larger = np.minimum(*sides), np.maximum(*sides)
