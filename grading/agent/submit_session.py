@@ -1,57 +1,61 @@
 #!/usr/bin/env python3
-"""Hand a finished agent session to gradingsite. Needs Python 3.9 or newer and nothing else.
+"""Send a finished agent session to gradingsite. Needs Python 3.9 or newer and nothing else.
 
-An agent's session-end hook runs this file. It writes what it knows to a spool folder, starts a sender in the background
-and ends, well within two seconds; what the site cannot take now is sent with a later session, or by --flush.
+An agent's session-end hook runs this file. It writes the session to a spool folder, starts a sender in the background
+and exits, well within two seconds. Whatever the site cannot accept now is sent with a later session, or by --flush.
 
-    submit_session.py             a hook: its JSON on standard input (Claude Code, Codex), or gptme's environment
-    submit_session.py --codex {}  Codex's older `notify`, which hands its JSON over as an argument
+    submit_session.py             as a hook: reads its JSON from standard input (Claude Code, Codex), or the environment
+                                  (gptme)
+    submit_session.py --codex {}  as Codex's older `notify`, which passes its JSON as an argument
     submit_session.py --install claude-code
-                                  put the hook into the settings of claude-code, codex or gptme: shows what it would
-                                  change, and asks. --yes: does not ask. --token-file FILE: keep the token that is in
-                                  FILE, or in standard input for -
+                                  add the hook to the settings of claude-code, codex or gptme, after showing the change
+                                  and asking. --yes: don't ask. --token-file FILE: store the token that is in FILE, or
+                                  in standard input for -
     submit_session.py --plugin claude-code
-                                  the same as a plugin of claude-code or codex, with a skill by which the agent can say
-                                  what was sent. It is made in ~/.gradingsite/plugins, and the harness installs it
+                                  the same as a plugin of claude-code or codex, with a skill by which the agent can
+                                  report what was sent. The plugin is written to ~/.gradingsite/plugins and installed
+                                  by the harness
     submit_session.py --uninstall claude-code
-                                  take hook and plugin out again; the token, and what waits to be sent, stay
-    submit_session.py --check     the site, the token, the hooks and the last receipt, a line each; exit status 1 where
-                                  one of them is not as it should be
-    submit_session.py --backfill  send the logs of the sessions that ended before the site was there, the oldest first,
-                                  from where claude-code, codex and gptme keep them, or those of them that are named
-                                  after it; says how many there are and asks, first of all whether the judge is to read
-                                  them, and at what price. --judge none, --judge backlog: chosen already. --yes: does
-                                  not ask. --list: says of each file what became of it. It remembers what it sent, and
-                                  can be stopped and run again
-    submit_session.py --flush     send what waits in the spool now, and say what became of each
+                                  remove hook and plugin; the token and unsent sessions stay
+    submit_session.py --check     check the site, the token, the hooks and the last receipt, one line each; exit status
+                                  1 if one of them has a problem
+    submit_session.py --backfill  send the logs of sessions that ended before the agent was connected, the oldest first,
+                                  from the folders of claude-code, codex and gptme, or only of those named after it.
+                                  Shows how many there are and what judging them would cost, and asks whether the judge
+                                  should read them. --judge none or --judge backlog: chosen already. --yes: don't ask.
+                                  --list: print the result for each file. It records what it sent, and can be stopped
+                                  and run again
+    submit_session.py --flush     send the sessions in the spool now, and print the result of each
     submit_session.py --resend 2026-03-31T02:30:00Z
-                                  send again what was sent since then, to a site that was restored from a backup; what
-                                  it has already changes nothing
+                                  send again everything sent since then, to a site that was restored from a backup;
+                                  what it has already stays as it is
     submit_session.py --outcome ci=pass --session ID
-                                  report what became of a session's work, from CI or a runner whose token may do so:
-                                  KIND=pass, fail, unknown or a number from 0 to 1. --url URL and --detail TEXT go with
-                                  it; exit status 1 if the site did not take it
+                                  report an outcome of a session's work, from CI or a runner whose token may do so:
+                                  KIND=pass, fail, unknown or a number from 0 to 1. Optional: --url URL and --detail
+                                  TEXT. Exit status 1 if the site did not accept it
 
 Environment, all optional but the token:
     GRADINGSITE_TOKEN       the agent's token; or in the file ~/.gradingsite/token
     GRADINGSITE_URL         another site than the one that served this file
-    GRADINGSITE_SPOOL       where sessions wait; default ~/.gradingsite/spool
-    GRADINGSITE_KEEP_DAYS   how long what was sent is kept there for --resend; default 7, at most 1 GiB of it; 0: not
+    GRADINGSITE_SPOOL       the spool folder; default ~/.gradingsite/spool
+    GRADINGSITE_KEEP_DAYS   how many days sent sessions are kept there for --resend; default 7, at most 1 GiB; 0: none
     GRADINGSITE_CATEGORY    what kind of work it was;  GRADINGSITE_SELECTION  the decision_id that chose it
-    GRADINGSITE_LESSONS     the lessons it was given, by commas, with salience where known: ask-first=0.4,read-twice
+    GRADINGSITE_LESSONS     the lessons it was given, separated by commas, with salience if known:
+                            ask-first=0.4,read-twice
     GRADINGSITE_LESSONS_DRAWN                 the decision_id with which its lessons were drawn
     GRADINGSITE_TITLE, GRADINGSITE_MODEL, GRADINGSITE_EXIT_CODE, GRADINGSITE_COST_USD
     GRADINGSITE_PROJECT     the repository it worked in; default: the URL of its remote, or else its folder's name
     GRADINGSITE_TASK        your id of the piece of work, the same in every session about it
     GRADINGSITE_INSTRUCTIONS  what is sent of CLAUDE.md, AGENTS.md and rules: hashes (the default: name, length and
-                            SHA-256 of each), text (also what they say), or none
+                            SHA-256 of each), text (also their content), or none
     GRADINGSITE_STARTED_AT                    when it began, for a session without a log
-    GRADINGSITE_JOURNAL, GRADINGSITE_PATCH    paths of files to send along
-    GRADINGSITE_PULL_REQUEST                  addresses of pull requests that the caller knows of, by commas
+    GRADINGSITE_JOURNAL, GRADINGSITE_PATCH    paths of files to send as well
+    GRADINGSITE_PULL_REQUEST                  URLs of pull requests that the caller knows of, separated by commas
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import difflib
 import hashlib
@@ -92,6 +96,7 @@ MOST_USD = 1_000_000
 # Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
 OPTIONAL = {"project", "task", "ran_with"}
 MOST_METADATA = 60_000
+MOST_LOADED = 4 << 20  # bytes of the list of instruction files that a session loaded
 INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
 # The command that prints each harness's version, if its log does not state it.
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
@@ -106,7 +111,9 @@ NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 TRY_AGAIN = {301, 302, 303, 307, 308, 401, 403, 404, 405, 408, 425, 429}
 
 
-# A session as JSON: metadata, facts, files (part to path), cwd.
+# A session as JSON: metadata, facts, files (part to path) and cwd. Also, while it is in the spool: `tries` (failed
+# attempts to send it), `names` (the files' original names), `unobserved` and `unversioned` (git or the harness's
+# version have yet to be read), and `resent` (the site may have had it before).
 Session = dict[str, Any]
 
 
@@ -114,7 +121,7 @@ def main(arguments: list[str]) -> int:
     if "-h" in arguments or "--help" in arguments:
         print(__doc__)
     elif "--send" in arguments:
-        send_all(say=log)
+        send_all(say=write_log)
     elif "--flush" in arguments:
         return send_all(say=print_line)
     elif "--resend" in arguments:
@@ -133,21 +140,21 @@ def main(arguments: list[str]) -> int:
 
 
 def hook(arguments: list[str]) -> None:
-    """Spool the session that just ended and start the sender. Never raises: an agent must not fail because of us."""
+    """Spool the session that just ended and start the sender. Never raises, so that it cannot disturb the agent."""
     try:
         payload = find_payload(arguments)
         if payload.get("hook_event_name") == LOADED:
-            with contextlib.suppress(OSError):  # the session's end looks for the files itself
-                note_instructions(payload)
+            with contextlib.suppress(OSError):  # at the session's end the files are searched for anyway
+                record_loaded(payload)
             return
         session = find_session(arguments, payload)
         entry = spool(session)
         start_sender()
-        print(f"gradingsite: {describe(session)}; {sending(entry)}")
+        print_line(f"{describe(session)}; {sending_status(entry)}")
     except SetupError as problem:
-        print(f"gradingsite: {problem}")
-    except Exception as error:  # noqa: BLE001 - the one line that the agent's log gets
-        print(f"gradingsite: nothing was kept of this session: {type(error).__name__}: {error}")
+        print_line(str(problem))
+    except Exception as error:  # noqa: BLE001 - one line in the agent's log
+        print_line(f"this session was not saved: {type(error).__name__}: {error}")
 
 
 class SetupError(Exception):
@@ -158,7 +165,7 @@ class BadEntry(Exception):
     """Something in the spool that can never be sent."""
 
 
-# --- what ended
+# --- the session that ended
 
 
 def find_payload(arguments: list[str]) -> dict[str, Any]:
@@ -170,8 +177,8 @@ def find_payload(arguments: list[str]) -> dict[str, Any]:
 
 
 def find_session(arguments: list[str], payload: dict[str, Any] | None = None) -> Session:
-    """The session that a hook is about: metadata, facts, files to send, and its working folder. `payload` is the
-    harness's description of the event, read from the arguments or standard input if None.
+    """The session that just ended. `payload` is the harness's description of the event; it is read from the arguments
+    or standard input if None. Raises SetupError if there is no session id.
     """
     payload = find_payload(arguments) if payload is None else payload
     if not payload and os.environ.get("GPTME_LOGDIR"):
@@ -192,12 +199,19 @@ def find_session(arguments: list[str], payload: dict[str, Any] | None = None) ->
         "reasoning_effort": text_of(effort, "level") if isinstance(effort, dict) else text_of(payload, "effort"),
     }
     session["metadata"]["ran_with"].update({name: one_line(value, 40) for name, value in settings.items() if value})
-    costs = [payload.get("cost"), payload]
-    stated = [each.get("total_cost_usd") for each in costs if isinstance(each, dict)]
-    cost = next((each for each in stated if isinstance(each, (int, float)) and 0 <= each <= MOST_USD), None)
+    cost = stated_cost(payload)
     if cost is not None:
         session["metadata"].setdefault("cost_usd", cost)
     return session
+
+
+def stated_cost(payload: dict[str, Any]) -> float | None:
+    """The session's cost in dollars according to the harness: `total_cost_usd` of the payload or of its `cost`."""
+    for part in (payload.get("cost"), payload):
+        cost = part.get("total_cost_usd") if isinstance(part, dict) else None
+        if isinstance(cost, (int, float)) and 0 <= cost <= MOST_USD:
+            return cost
+    return None
 
 
 def gptme_session(folder: Path) -> Session:
@@ -210,10 +224,8 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
     """Everything known about a session. `facts` hold only what this program observed, never claims of the
     transcript.
     """
-    start, end = (
-        first_moment(transcript) or moment(os.environ.get("GRADINGSITE_STARTED_AT")),
-        datetime.now(timezone.utc),
-    )
+    end = datetime.now(timezone.utc)
+    start = first_timestamp(transcript) or parse_time(os.environ.get("GRADINGSITE_STARTED_AT"))
     if start and start > end:
         start = None
     metadata = {
@@ -225,11 +237,11 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "selection_id": os.environ.get("GRADINGSITE_SELECTION"),
         "title": os.environ.get("GRADINGSITE_TITLE", "")[:300],
         "model": os.environ.get("GRADINGSITE_MODEL"),
-        "exit_code": whole_number(os.environ.get("GRADINGSITE_EXIT_CODE")),
-        "cost_usd": dollars(os.environ.get("GRADINGSITE_COST_USD")),
+        "exit_code": parse_integer(os.environ.get("GRADINGSITE_EXIT_CODE")),
+        "cost_usd": parse_cost(os.environ.get("GRADINGSITE_COST_USD")),
         "project": one_line(os.environ.get("GRADINGSITE_PROJECT", ""), 300),
         "task": one_line(os.environ.get("GRADINGSITE_TASK", ""), 200),
-        "lessons": lessons(os.environ.get("GRADINGSITE_LESSONS")),
+        "lessons": parse_lessons(os.environ.get("GRADINGSITE_LESSONS")),
         "lessons_decision_id": os.environ.get("GRADINGSITE_LESSONS_DRAWN"),
     }
     files = {
@@ -245,13 +257,14 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "metadata": {name: value for name, value in metadata.items() if value not in (None, "", [])},
         "files": {part: os.path.abspath(path) for part, path in files.items() if path},
         "cwd": cwd,
-        **({} if version else {"unversioned": True}),
     }
+    if not version:
+        session["unversioned"] = True
     session["metadata"]["ran_with"] = ran_with
     with contextlib.suppress(OSError, ValueError):
         files_found = loaded_instructions(session_id) or find_instructions(cwd)
         if files_found:
-            ran_with["instruction_files"] = limit_instructions(session["metadata"], files_found)
+            ran_with["instruction_files"] = fit_instructions(session["metadata"], files_found)
     return observe(session, GIT_SECONDS)
 
 
@@ -291,19 +304,20 @@ def text_of(payload: dict[str, Any], *names: str) -> str | None:
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
-def whole_number(text: str | None) -> int | None:
+def parse_integer(text: str | None) -> int | None:
     try:
         return int(text or "")
     except ValueError:
         return None
 
 
-def dollars(text: str | None) -> float | None:
+def parse_cost(text: str | None) -> float | None:
+    """A cost in dollars, below a million; None for anything else."""
     return float(text) if text and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", text.strip()) else None
 
 
 def one_line(text: str, limit: int) -> str:
-    """Text as the site takes it: on one line, printable, and not too long."""
+    """Text as the site accepts it: on one line, printable, at most `limit` characters."""
     return "".join(each if each.isprintable() else "?" for each in text.strip()[:limit]).strip()
 
 
@@ -315,7 +329,7 @@ def codex_log(session_id: str) -> Path | None:
     return next(iter((home / "sessions").glob(f"*/*/*/rollout-*{session_id}.jsonl")), None)
 
 
-def head_of(path: Path | None) -> str:
+def beginning_of(path: Path | None) -> str:
     """The beginning of a log; empty if there is none."""
     try:
         with open(path or "", "rb") as file:
@@ -324,15 +338,15 @@ def head_of(path: Path | None) -> str:
         return ""
 
 
-def first_moment(path: Path | None) -> datetime | None:
+def first_timestamp(path: Path | None) -> datetime | None:
     """The first timestamp in a log, or None."""
-    match = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', head_of(path))
-    return moment(match.group(1)) if match else None
+    match = re.search(r'"timestamp"\s*:\s*"([^"]{10,40})"', beginning_of(path))
+    return parse_time(match.group(1)) if match else None
 
 
 def logged_version(path: Path | None) -> str:
     """The harness's version from its log; "" if the log has none."""
-    match = re.search(r'"(?:version|cli_version|claude_code_version)"\s*:\s*"(\d+\.[\w.+-]{1,50})"', head_of(path))
+    match = re.search(r'"(?:version|cli_version|claude_code_version)"\s*:\s*"(\d+\.[\w.+-]{1,50})"', beginning_of(path))
     return match.group(1) if match else ""
 
 
@@ -359,7 +373,7 @@ def printed_version(program: str) -> str:
     return ""
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_time(text: str | None) -> datetime | None:
     """An ISO 8601 time in UTC, a naive one taken as local; None for anything else."""
     try:
         return datetime.fromisoformat((text or "").replace("Z", "+00:00")).astimezone(timezone.utc)
@@ -367,9 +381,9 @@ def moment(text: str | None) -> datetime | None:
         return None
 
 
-# --- the instructions that the agent was given
+# --- instruction files
 
-# The event for which Claude Code calls its hooks whenever it loads such a file.
+# The event at which Claude Code calls its hooks when it loads such a file, and the first version that has the event.
 LOADED = "InstructionsLoaded"
 LOADED_SINCE = (2, 1, 69)
 INSTRUCTION_NAMES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", ".claude/CLAUDE.md")
@@ -382,23 +396,23 @@ def instruction_detail() -> str:
     return os.environ.get("GRADINGSITE_INSTRUCTIONS", "").strip() or "hashes"
 
 
-def note_instructions(payload: dict[str, Any]) -> None:
-    """Record the current content of a file that the harness loaded, until the session ends."""
+def record_loaded(payload: dict[str, Any]) -> None:
+    """Record a file that the harness loaded, with its current hash, for the end of the session."""
     session_id, path = text_of(payload, "session_id"), text_of(payload, "file_path")
     if not session_id or not path or instruction_detail() == "none":
         return
     cwd = text_of(payload, "cwd") or os.getcwd()
     file = instruction_file(Path(path), repository_root(cwd) or cwd)
-    place = notes_of(session_id)
-    if file is None or (place.exists() and place.stat().st_size > MOST_BYTES >> 6):
+    place = loaded_list(session_id)
+    if file is None or (place.exists() and place.stat().st_size > MOST_LOADED):
         return
     place.parent.mkdir(mode=0o700, exist_ok=True)
     with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as notes:
         notes.write(json.dumps(file) + "\n")
 
 
-def notes_of(session_id: str) -> Path:
-    """The file in which the instruction files that this session loaded are recorded."""
+def loaded_list(session_id: str) -> Path:
+    """The file that lists the instruction files which this session loaded."""
     name = hashlib.sha256(session_id.encode(errors="replace")).hexdigest()[:32]
     return spool_folder() / "instructions" / f"{name}.jsonl"
 
@@ -407,7 +421,7 @@ def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
     """The files that the harness reported as loaded, the latest version of each name. Deletes the records of old
     sessions.
     """
-    place = notes_of(session_id)
+    place = loaded_list(session_id)
     if place.parent.is_dir():
         for old in place.parent.iterdir():
             if old.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
@@ -419,7 +433,9 @@ def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
 
 
 def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
-    """Instruction files in the folder, in its parents up to the repository's root, and in the home folder."""
+    """Instruction files in `cwd`, in its parents up to the repository's root, and in the home folder; those found
+    within INSTRUCTION_SECONDS.
+    """
     if not cwd or not os.path.isdir(cwd) or instruction_detail() == "none":
         return []
     deadline = time.monotonic() + INSTRUCTION_SECONDS
@@ -443,7 +459,7 @@ def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
 
 
 def rules_in(folder: Path, deadline: float) -> list[Path]:
-    """The rules below a folder, read until the deadline because there may be thousands."""
+    """The rule files below a folder that are found before the deadline, at most MOST_INSTRUCTIONS."""
     rules: list[Path] = []
     for path, folders, names in os.walk(folder):
         folders.sort()
@@ -489,7 +505,7 @@ def shown_path(path: Path, root: str) -> str:
     return str(path)
 
 
-def limit_instructions(metadata: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def fit_instructions(metadata: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The files that fit into the site's limit together with these metadata. Texts are dropped before files."""
     room = MOST_METADATA - len(json.dumps(metadata))
     if len(json.dumps(files)) > room:
@@ -499,12 +515,12 @@ def limit_instructions(metadata: dict[str, Any], files: list[dict[str, Any]]) ->
     return files
 
 
-# --- what this program sees itself
+# --- facts from git
 
 
 def observe(session: Session, seconds: float) -> Session:
-    """Add the facts: commits by this session's trailer, else those made in its own worktree between start and end."""
-    facts: dict[str, Any] = {"pull_requests": listed(os.environ.get("GRADINGSITE_PULL_REQUEST"))}
+    """Add the session's project, commits and pull requests. `unobserved` is set if git takes longer than `seconds`."""
+    facts: dict[str, Any] = {"pull_requests": split_list(os.environ.get("GRADINGSITE_PULL_REQUEST"))}
     deadline = time.monotonic() + seconds
     try:
         add_project(session, deadline)
@@ -536,22 +552,29 @@ def without_user(remote: str) -> str:
     return re.sub(r"^([a-z+.-]+://)?[^/]*@", r"\1", remote.strip().partition("?")[0], flags=re.IGNORECASE)
 
 
-def lessons(text: str | None) -> list[dict[str, Any]]:
-    """Lessons in the form that the site accepts. A salience that is not a number from 0 to 1 is dropped, its lesson is
-    not.
+def parse_lessons(text: str | None) -> list[dict[str, Any]]:
+    """Lessons written as "name=salience, name", in the form that the site accepts, at most 200. A salience that is not
+    a number from 0 to 1 is left out.
     """
-    pairs = [[half.strip() for half in part.partition("=")[::2]] for part in listed(text)]
-    good = [(name, re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience)) for name, salience in pairs if name]
-    return [{"name": name[:100], **({"salience": float(match[0])} if match else {})} for name, match in good][:200]
+    lessons = []
+    for part in split_list(text):
+        name, _, salience = (half.strip() for half in part.partition("="))
+        if not name:
+            continue
+        lesson: dict[str, Any] = {"name": name[:100]}
+        if re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience):
+            lesson["salience"] = float(salience)
+        lessons.append(lesson)
+    return lessons[:200]
 
 
-def listed(text: str | None) -> list[str]:
+def split_list(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def observe_past(session: Session) -> None:
-    """Add what git still shows of a session that ended long ago. Nobody observed it then, so it is marked as a claim.
-    Adds nothing if the folder is gone or git takes too long.
+def add_past_commits(session: Session) -> None:
+    """Add the project and commits that git still shows of a session that ended long ago, as claims, since nobody
+    observed them. Adds nothing if the folder is gone or git takes too long.
     """
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
         add_project(session, time.monotonic() + GIT_SECONDS_PAST)
@@ -562,34 +585,39 @@ def observe_past(session: Session) -> None:
 
 
 def commits(session: Session, deadline: float, *, is_past: bool = False) -> list[dict[str, str]]:
-    """Commits of this session, each with how that is known. A trailer of another session always excludes a commit. Of a
-    past session only commits until its end: the many later ones belong to other sessions.
+    """The session's commits: those with its id in a Session-Id trailer, else those made in its own worktree between its
+    start and end that have no such trailer. `by` says which.
+
+    `is_past`: leave out commits after the session's end without reading them, because there may be many.
     """
     cwd, metadata = session["cwd"], session["metadata"]
     if not cwd or not os.path.isdir(cwd):
         return []
-    start, end = moment(metadata.get("started_at")), datetime.fromisoformat(metadata["ended_at"])
+    start, end = parse_time(metadata.get("started_at")), datetime.fromisoformat(metadata["ended_at"])
     since = (start or end - timedelta(days=1)) - timedelta(minutes=1)
     until = [f"--until={(end + timedelta(minutes=1)).isoformat()}"] if is_past else []
     recent = [f"--since={since.isoformat()}", *until, f"-n{MOST_COMMITS}", "--no-show-signature"]
-    form = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
-    rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, form)]
-    own, how = [row for row in rows if metadata["session_id"] in listed(row[2])], "trailer"
+    columns = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
+    rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, columns)]
+    own, by = [row for row in rows if metadata["session_id"] in split_list(row[2])], "trailer"
     if not own and start:
-        form = "--format=%H%x1f%gd%x1f%gs"
-        lines = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", form, "--date=unix")
-        here = {sha for sha, at in made_here(lines) if start.timestamp() - 1 <= at <= end.timestamp() + 1}
-        own = [row for row in rows if row[0] in here and not row[2].strip()]
-        how = "own worktree, between start and end"
+        columns = "--format=%H%x1f%gd%x1f%gs"
+        reflog = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", columns, "--date=unix")
+        first, last = start.timestamp() - 1, end.timestamp() + 1
+        hashes = {sha for sha, at in worktree_commits(reflog) if first <= at <= last}
+        own = [row for row in rows if row[0] in hashes and not row[2].strip()]
+        by = "own worktree, between start and end"
     if not own:
         return []
     repo = without_password("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))
-    return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": how} for sha, at, _, subject in own]
+    return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, _, subject in own]
 
 
-def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
-    """(hash, seconds) of the commits made in this worktree according to its reflog, without pulled or rebased ones."""
-    for line in lines:
+def worktree_commits(reflog: list[str]) -> Iterator[tuple[str, int]]:
+    """(hash, Unix time) of the commits made in this worktree, without pulled or rebased ones, from the lines of its
+    reflog: hash, selector and action.
+    """
+    for line in reflog:
         sha, selector, action = line.split("\x1f", 2)
         match = re.search(r"@\{(\d+)", selector)
         if match and action.startswith("commit"):
@@ -597,8 +625,11 @@ def made_here(lines: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
+    """The lines that a git command prints. Raises CalledProcessError, unless `check` is False, or TimeoutExpired at the
+    deadline.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # Never fetch, whatever the repository's settings say: an address there may hide a command.
+    # Never fetch, whatever the repository's settings say: a remote's URL may run a command.
     environment.update(
         GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="none"
     )
@@ -629,7 +660,7 @@ def spool_folder() -> Path:
 
 
 def spool(session: Session) -> Path:
-    """Write the session to disk before anything else can fail. Returns its folder, whose name sorts by time."""
+    """Write the session to the spool. Returns its folder, whose name sorts by time."""
     folder = spool_folder()
     draft = folder / f".{uuid.uuid4().hex}"
     draft.mkdir(mode=0o700)
@@ -646,13 +677,13 @@ def write(entry: Path, session: Session) -> None:
     part.replace(entry / "session.json")
 
 
-def waiting(folder: Path) -> list[Path]:
+def queued_entries(folder: Path) -> list[Path]:
     return sorted(entry for entry in folder.iterdir() if entry.name[0].isdigit())
 
 
-def keep_copies(entry: Path, session: Session) -> None:
-    """Copy the session's files into the spool while there is room: the harness may delete its logs or append to
-    them.
+def copy_files(entry: Path, session: Session) -> None:
+    """Copy the session's files into the spool, as far as there is room, because the harness may delete its logs or
+    append to them.
     """
     used = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
     for part, path in session["files"].items():
@@ -671,13 +702,13 @@ def keep_copies(entry: Path, session: Session) -> None:
         write(entry, session)
 
 
-def keep_sent(entry: Path, session: Session) -> None:
-    """Keep what was sent, in case the site loses it. Not if a file had no room, since only complete sessions are
-    kept.
+def archive_sent(entry: Path, session: Session) -> None:
+    """Move a sent session to the folder `sent`, for --resend. It is deleted instead if one of its files was not copied
+    into the spool, or if nothing is to be kept.
     """
     folder = entry.parent / "sent"
-    is_whole = all(Path(path).parent == entry or not os.path.exists(path) for path in session["files"].values())
-    if keep_days() and is_whole:
+    is_complete = all(Path(path).parent == entry or not os.path.exists(path) for path in session["files"].values())
+    if keep_days() and is_complete:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
             parts = [part for part in session["files"] if (entry / part).exists()]
@@ -696,8 +727,8 @@ def sent_entries(folder: Path) -> list[tuple[float, Path]]:
     return sorted(entries)
 
 
-def tidy_sent(folder: Path) -> None:
-    """Delete kept sessions that are too old, then the oldest while they take too much room."""
+def delete_old_sent(folder: Path) -> None:
+    """Delete sent sessions that are too old, too many or take too much room, the oldest first."""
     room, oldest = MOST_COPIED, time.time() - keep_days() * 86_400
     for number, (at, entry) in enumerate(reversed(sent_entries(folder)), 1):
         with contextlib.suppress(OSError):
@@ -745,63 +776,66 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def send_all(say: Callable[[str], None]) -> int:
-    """Send the queue until it is empty or the site is down: least failures first, then oldest. Returns 0 if nothing is
-    left. An entry that fails or is refused does not block the others.
+    """Send the queued sessions, those with the fewest failed tries first, then the oldest, until the queue is empty or
+    the site is down. Returns 0 if the queue is empty. A session that fails or is refused does not block the others.
     """
     folder = spool_folder()
     with one_at_a_time(folder):
         entries, failures = [], 0
-        for entry in waiting(folder):
+        for entry in queued_entries(folder):
             try:
                 entries.append((entry, read_entry(entry)))
             except BadEntry as problem:
-                say(f"{entry.name}: {problem}; set aside")
+                say(f"{entry.name}: {problem}; moved to {folder / 'refused'}")
                 refuse(entry, str(problem))
         for entry, session in sorted(entries, key=lambda each: (each[1]["tries"], each[0])):
             try:
                 prepare(entry, session)
-                went, answer = send(session)
+                is_accepted, result = send(session)
             except BadEntry as problem:
-                went, answer = False, f"cannot be sent: {problem}"
-            say(f"{session['metadata']['session_id']}: {answer}")
-            if went:
-                keep_sent(entry, session)
-            elif went is False:
-                refuse(entry, answer)
-            else:
-                failures = failures + 1 if answer.startswith(IN_TROUBLE) else MOST_FAILURES
-                session["tries"] += answer.startswith(IN_TROUBLE)
-                with contextlib.suppress(OSError):
-                    write(entry, session)
-                if failures >= MOST_FAILURES:
-                    break
-        tidy_sent(folder)
-    remaining = len(waiting(folder))
-    say(f"{remaining} waiting in {folder}" if remaining else "nothing is waiting")
+                is_accepted, result = False, f"cannot be sent: {problem}"
+            say(f"{session['metadata']['session_id']}: {result}")
+            if is_accepted:
+                archive_sent(entry, session)
+                continue
+            if is_accepted is False:
+                refuse(entry, result)
+                continue
+            if not result.startswith(IN_TROUBLE):
+                break  # the site is unreachable, or refuses the token
+            session["tries"] += 1
+            with contextlib.suppress(OSError):
+                write(entry, session)
+            failures += 1
+            if failures == MOST_FAILURES:
+                break
+        delete_old_sent(folder)
+    remaining = len(queued_entries(folder))
+    say(f"{remaining} unsent in {folder}" if remaining else "everything is sent")
     return 1 if remaining else 0
 
 
 def resend(arguments: list[str], say: Callable[[str], None]) -> int:
-    """Queue everything sent since a moment again, and send the queue."""
-    since = moment(arguments[0] if arguments else None)
+    """Queue everything again that was sent since the given time, and send the queue."""
+    since = parse_time(arguments[0] if arguments else None)
     if since is None:
-        say("expected a moment after --resend, such as 2026-03-31T02:30:00Z: when the backup was made")
+        say("expected a time after --resend, such as 2026-03-31T02:30:00Z: when the backup was made")
         return 2
     folder, count = spool_folder(), 0
     with one_at_a_time(folder):
         for at, entry in sent_entries(folder):
             if at < since.timestamp() - RESEND_SLACK:
                 continue
-            back = folder / entry.name
+            queued_entry = folder / entry.name
             try:
                 session = read_entry(entry)
             except BadEntry as problem:
                 say(f"{entry.name}: {problem}; not sent")
                 continue
-            session["files"] = {part: str(back / part) for part in session["files"]}
+            session["files"] = {part: str(queued_entry / part) for part in session["files"]}
             session["resent"] = True
             write(entry, session)
-            entry.rename(back)
+            entry.rename(queued_entry)
             count += 1
     say(f"to be sent again: {count}, since {since:%Y-%m-%d %H:%M:%S} UTC; kept for {keep_days():g} days")
     return send_all(say)
@@ -816,7 +850,7 @@ def prepare(entry: Path, session: Session) -> None:
             observe(session, GIT_SECONDS_LATER)
         if "unversioned" in session:
             add_version(session)
-        keep_copies(entry, session)
+        copy_files(entry, session)
     except NOT_OURS as problem:
         raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
 
@@ -835,27 +869,27 @@ def read_entry(entry: Path) -> Session:
 
 
 def send(session: Session) -> tuple[bool | None, str]:
-    """Send one session. The first value is True if it was accepted, False if it was refused for good, None to try
-    later.
+    """Send one session. Returns the result as text, and True if the session was accepted, False if it was refused for
+    good, None if it is to be sent later.
     """
     try:
         status, answer, _headers = post(session)
     except SetupError as problem:
         return None, str(problem)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return None, f"{site()} is away ({type(error).__name__}: {error}); kept for later"
+        return None, f"{site()} is unreachable ({type(error).__name__}: {error}); kept for later"
     if status in (200, 201):
-        return True, f"taken, {answer}"
+        return True, f"accepted, {answer}"
     if status >= SERVER_ERROR:
         return None, f"{IN_TROUBLE} {status}: {answer}"
     if status in TRY_AGAIN:
-        return None, f"kept for later, since the site said {status}: {answer}"
+        return None, f"kept for later, since the site answered {status}: {answer}"
     return False, f"refused with {status}: {answer}"
 
 
 def post(session: Session) -> tuple[int, str, Any]:
-    """Send a session. If the site refuses fields that an older version would not know, send it again without them.
-    Returns the status, the beginning of the answer and its headers.
+    """Send a session. If the site refuses OPTIONAL fields, send it again without them. Returns the status, the start of
+    the answer and its headers.
     """
     status, answer, headers = request(session)
     problems = (json_object(answer) or {}).get("problems") if status == UNPROCESSABLE else None
@@ -869,7 +903,7 @@ def post(session: Session) -> tuple[int, str, Any]:
 
 
 def request(session: Session) -> tuple[int, str, Any]:
-    """The request itself, files streamed from disk."""
+    """POST a session, with its files streamed from disk. Returns as `post`; raises BadEntry for an invalid session."""
     address, make = parse_address()
     headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
@@ -912,9 +946,9 @@ def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, 
     texts = {"metadata": json.dumps(session["metadata"]).encode()}
     if facts:
         texts["facts"] = json.dumps(facts).encode()
-    heads = {part: head(boundary, part, f"{part}.json") for part in texts}
+    heads = {part: part_header(boundary, part, f"{part}.json") for part in texts}
     names = {**{part: os.path.basename(path) for part, path in session["files"].items()}, **session.get("names", {})}
-    heads.update({part: head(boundary, part, names[part]) for part in opened})
+    heads.update({part: part_header(boundary, part, names[part]) for part in opened})
     tail = f"--{boundary}--\r\n".encode()
     size = sum(len(line) + 2 for line in heads.values()) + sum(map(len, texts.values())) + len(tail)
     size += sum(length for _, length in opened.values())
@@ -931,7 +965,7 @@ def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, 
     return size, f"multipart/form-data; boundary={boundary}", body()
 
 
-def head(boundary: str, part: str, filename: str) -> bytes:
+def part_header(boundary: str, part: str, filename: str) -> bytes:
     name = re.sub(r'["\\\r\n]', "_", filename)
     return (
         f'--{boundary}\r\nContent-Disposition: form-data; name="{part}"; filename="{name}"\r\n'
@@ -954,7 +988,7 @@ def parse_address() -> tuple[urllib.parse.SplitResult, type[http.client.HTTPConn
     address = urllib.parse.urlsplit(site())
     make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
     if make is None or not address.hostname:
-        raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
+        raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; correct GRADINGSITE_URL")
     return address, make
 
 
@@ -977,13 +1011,14 @@ def token() -> str:
 # --- setting up
 
 
-# By harness: the settings file, the event after which it calls a hook, and the most seconds it waits for one.
-HOOKED = {
+# By harness: the variable and the default of its settings folder, the settings file, and the event at which it calls
+# hooks.
+HOOK_SETTINGS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", "~/.claude", "settings.json", "SessionEnd"),
     "codex": ("CODEX_HOME", "~/.codex", "hooks.json", "Stop"),
     "gptme": ("", "~/.config/gptme", "config.toml", "session.end"),
 }
-HOOK_SECONDS = 10
+HOOK_SECONDS = 10  # that a harness waits for the hook
 BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
 
 
@@ -993,7 +1028,7 @@ def set_up(arguments: list[str]) -> int:
     """
     verb = next(each for each in ("--plugin", "--install", "--uninstall") if each in arguments)
     harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
-    choices = PLUGGED if verb == "--plugin" else HOOKED
+    choices = PLUGIN_FILES if verb == "--plugin" else HOOK_SETTINGS
     if harness not in choices:
         print_line(f"expected {', '.join(choices)} after {verb}, not {harness!r}")
         return 2
@@ -1008,7 +1043,7 @@ def set_up(arguments: list[str]) -> int:
     for call in calls:
         print_line(f"would run {' '.join(call)}")
     if not changes and not calls:
-        print_line(f"nothing to do: {harness} is as it should be")
+        print_line(f"nothing to do: {harness} is set up already")
     elif not ("--yes" in arguments or confirm()):
         print_line("nothing was changed")
         return 1
@@ -1017,29 +1052,29 @@ def set_up(arguments: list[str]) -> int:
     # Adding a list of plugins fails if the harness already has it; only the last command counts.
     succeeded = [run_program(call) for call in calls]
     if succeeded and not succeeded[-1] and verb == "--plugin":
-        print_line(f"it did not take the plugin; --install {harness} puts the hook into its settings instead")
+        print_line(f"{harness} did not accept the plugin; --install {harness} puts the hook into its settings instead")
         return 1
-    return end_set_up(verb, harness)
+    return finish_set_up(verb, harness)
 
 
 def changed_files(verb: str, harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
     """The files that installing or uninstalling changes, with their new contents."""
     if verb == "--uninstall":
-        changes = [(settings_of(harness), without(harness))]
+        changes = [(settings_path(harness), settings_without_hook(harness))]
     elif verb == "--install":
-        changes = [*own_files(arguments), (settings_of(harness), with_hook(harness))]
+        changes = [*own_files(arguments), (settings_path(harness), settings_with_hook(harness))]
     else:
         changes = [*own_files(arguments), *plugin_files(harness)]
     return [(path, text) for path, text in changes if text != read_text(path)]
 
 
-def end_set_up(verb: str, harness: str) -> int:
+def finish_set_up(verb: str, harness: str) -> int:
     """Finish installing or uninstalling and run the check. Returns the exit status."""
     if verb == "--uninstall":
         shutil.rmtree(plugin_folder(harness), ignore_errors=True)
         return 0
-    if verb == "--plugin" and without(harness) != read_text(settings_of(harness)):
-        replace(settings_of(harness), without(harness))  # the hook would send each session twice
+    if verb == "--plugin" and settings_without_hook(harness) != read_text(settings_path(harness)):
+        replace(settings_path(harness), settings_without_hook(harness))  # the hook would send each session twice
     if harness == "codex":
         print_line("Codex asks you to trust the hook: type /hooks there")
     return check()
@@ -1053,19 +1088,19 @@ def own_files(arguments: list[str]) -> list[tuple[Path, str]]:
         text = (sys.stdin.read() if name == "-" else Path(name).expanduser().read_text()).strip()
         if not re.fullmatch(r"gs_[!-~]+", text):
             raise SetupError(
-                f"expected a token, gs_…, in {'standard input' if name == '-' else name}; nothing was done"
+                f"expected a token, gs_…, in {'standard input' if name == '-' else name}; nothing was changed"
             )
         changes.append((HOME / "token", text))
-    return [*changes, (own_place(), Path(__file__).read_text())]
+    return [*changes, (installed_program(), Path(__file__).read_text())]
 
 
-def own_place() -> Path:
+def installed_program() -> Path:
     return HOME / "submit_session.py"
 
 
-def settings_of(harness: str) -> Path:
+def settings_path(harness: str) -> Path:
     """The harness's settings file, with a link resolved."""
-    variable, folder, name, _event = HOOKED[harness]
+    variable, folder, name, _event = HOOK_SETTINGS[harness]
     return Path(os.path.realpath(Path(os.environ.get(variable) or folder).expanduser() / name))
 
 
@@ -1076,18 +1111,22 @@ def command() -> str:
     folder = Path(sys.base_prefix) / "bin"
     names = (f"python{sys.version_info[0]}.{sys.version_info[1]}", "python3")
     python = next((str(folder / name) for name in names if (folder / name).exists()), sys.executable)
-    return " ".join(map(shlex.quote, [python, str(own_place())]))
+    return " ".join(map(shlex.quote, [python, str(installed_program())]))
 
 
-def is_ours(line: object) -> bool:
+def calls_this_program(line: object) -> bool:
     return isinstance(line, str) and ".gradingsite/submit_session.py" in line
 
 
-def with_hook(harness: str) -> str:
+def is_our_hook(hook: object) -> bool:
+    return isinstance(hook, dict) and calls_this_program(hook.get("command"))
+
+
+def settings_with_hook(harness: str) -> str:
     """The harness's settings with the hook added once; everything else is unchanged."""
-    text = without(harness)
+    text = settings_without_hook(harness)
     if harness == "gptme":
-        event = HOOKED[harness][3]
+        event = HOOK_SETTINGS[harness][3]
         lines = [
             BEGIN,
             "[[hooks.scripts]]",
@@ -1097,14 +1136,14 @@ def with_hook(harness: str) -> str:
             END,
         ]
         return text + ("\n" if text and not text.endswith("\n\n") else "") + "\n".join(lines) + "\n"
-    settings = parsed(settings_of(harness), text)
+    settings = parse_settings(settings_path(harness), text)
     entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
-    for event in (HOOKED[harness][3], *more_events(harness)):
+    for event in (HOOK_SETTINGS[harness][3], *extra_events(harness)):
         settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def more_events(harness: str) -> tuple[str, ...]:
+def extra_events(harness: str) -> tuple[str, ...]:
     """The other events for which this version of the harness can call the hook. Earlier versions may refuse such
     settings.
     """
@@ -1113,19 +1152,19 @@ def more_events(harness: str) -> tuple[str, ...]:
     return (LOADED,) if tuple(map(int, numbers)) >= LOADED_SINCE else ()
 
 
-def without(harness: str) -> str:
+def settings_without_hook(harness: str) -> str:
     """The harness's settings without the hook; unchanged if it is not in them."""
-    path = settings_of(harness)
+    path = settings_path(harness)
     text = read_text(path)
     if harness == "gptme":
         return re.sub(rf"\n?{re.escape(BEGIN)}\n.*?{re.escape(END)}\n", "", text, flags=re.DOTALL)
-    settings = parsed(path, text)
+    settings = parse_settings(path, text)
     hooks = settings.get("hooks", {})
     was = json.dumps(hooks)
-    for event in {HOOKED[harness][3], LOADED} & hooks.keys():
+    for event in {HOOK_SETTINGS[harness][3], LOADED} & hooks.keys():
         remaining_groups = []
         for group in hooks[event]:
-            others = [hook for hook in group["hooks"] if not (isinstance(hook, dict) and is_ours(hook.get("command")))]
+            others = [hook for hook in group["hooks"] if not is_our_hook(hook)]
             if len(others) == len(group["hooks"]):
                 remaining_groups.append(group)
             elif others:
@@ -1141,13 +1180,13 @@ def without(harness: str) -> str:
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n" if settings else ""
 
 
-def parsed(path: Path, text: str) -> dict[str, Any]:
+def parse_settings(path: Path, text: str) -> dict[str, Any]:
     """The settings parsed as JSON with hooks. Raises SetupError if they have another form, so that nothing is
     overwritten.
     """
     settings = json_object(text) if text.strip() else {}
     if settings is None:
-        raise SetupError(f"{path} is not a JSON object; mend it first, nothing was changed")
+        raise SetupError(f"{path} is not a JSON object; correct it first, nothing was changed")
     hooks = settings.get("hooks", {})
     groups = [group for each in hooks.values() for group in each] if isinstance(hooks, dict) else [None]
     if not all(isinstance(group, dict) and isinstance(group.get("hooks"), list) for group in groups):
@@ -1178,14 +1217,12 @@ def replace(path: Path, text: str) -> None:
 
 
 def show_change(path: Path, text: str) -> None:
-    """Print what would be written: for the token only that it is, for this program the change with a checksum, else the
-    change.
-    """
+    """Print what would be written: a diff, and for this program a checksum. The token itself is never printed."""
     old = read_text(path)
     if path == HOME / "token":
         print_line(f"would write the token to {path}, readable by you alone")
         return
-    if path == own_place():
+    if path == installed_program():
         print_line(f"would write {path}, sha256 {hashlib.sha256(text.encode()).hexdigest()}")
         if not old:
             return
@@ -1206,8 +1243,9 @@ def confirm(question: str = "Change that?") -> bool:
 
 # --- the plugin
 
-# By harness: the folder of a plugin's manifest, the file that lists plugins, and the words that install and remove one.
-PLUGGED = {
+# By harness: the folder of a plugin's manifest, the file that lists plugins, and the subcommands that install and
+# remove one.
+PLUGIN_FILES = {
     "claude-code": (".claude-plugin", ".claude-plugin/marketplace.json", "install", "uninstall"),
     "codex": (".codex-plugin", ".agents/plugins/marketplace.json", "add", "remove"),
 }
@@ -1216,7 +1254,7 @@ ABOUT = "Sends each finished session to gradingsite, which grades it."
 SKILL = """\
 ---
 name: gradingsite
-description: Says whether this machine's sessions reach gradingsite, and sends those that wait. Use when somebody asks
+description: Reports whether this machine's sessions reach gradingsite, and sends unsent ones. Use when somebody asks
   whether a session was recorded, why one is missing, or how to label the work for gradingsite.
 ---
 
@@ -1225,11 +1263,11 @@ description: Says whether this machine's sessions reach gradingsite, and sends t
 A hook sends each session of this harness to {site} when it ends. You need not do anything for that, and must not submit
 or grade your own session.
 
-- Is everything working? Run `{command} --check` and repeat what it says, a line each.
-- Sessions wait because the site was away: `{command} --flush` sends them.
+- Is everything working? Run `{command} --check` and repeat its output, one line per check.
+- Sessions are unsent because the site was unreachable: `{command} --flush` sends them.
 - The kind of work, the task and the title come from the environment in which the harness was started:
-  `GRADINGSITE_CATEGORY`, `GRADINGSITE_TASK`, `GRADINGSITE_TITLE`. Tell the person which to set; they count from the
-  next start on.
+  `GRADINGSITE_CATEGORY`, `GRADINGSITE_TASK`, `GRADINGSITE_TITLE`. Tell the person which to set; they take effect when
+  the harness is started again.
 """
 
 
@@ -1247,7 +1285,7 @@ def plugin_files(harness: str) -> list[tuple[Path, str]]:
             f"{PROGRAMS[harness]} is not on the PATH, so that it cannot install a plugin; --install {harness} puts the "
             "hook into its settings instead"
         )
-    manifest, listing, _add, _remove = PLUGGED[harness]
+    manifest, listing, _add, _remove = PLUGIN_FILES[harness]
     root = plugin_folder(harness)
     folder = root / PLUGIN
     about: dict[str, Any] = {"name": PLUGIN, "version": PLUGIN_VERSION, "description": ABOUT}
@@ -1257,7 +1295,7 @@ def plugin_files(harness: str) -> list[tuple[Path, str]]:
         policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
         listed_plugin.update(source={"source": "local", "path": f"./{PLUGIN}"}, policy=policy, category="Productivity")
     entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
-    hooks = {event: [entry] for event in (HOOKED[harness][3], *more_events(harness))}
+    hooks = {event: [entry] for event in (HOOK_SETTINGS[harness][3], *extra_events(harness))}
     contents = {
         root / listing: {"name": PLUGIN, "owner": {"name": PLUGIN}, "plugins": [listed_plugin]},
         folder / manifest / "plugin.json": about,
@@ -1271,14 +1309,14 @@ def plugin_files(harness: str) -> list[tuple[Path, str]]:
 def plugin_calls(verb: str, harness: str) -> list[list[str]]:
     """The commands of the harness that install or remove the plugin, as far as they are needed."""
     program = shutil.which(PROGRAMS[harness])
-    if harness not in PLUGGED or not program:
+    if harness not in PLUGIN_FILES or not program:
         return []
-    _manifest, _listing, add, remove = PLUGGED[harness]
+    _manifest, _listing, add, remove = PLUGIN_FILES[harness]
     name = f"{PLUGIN}@{PLUGIN}"
-    if verb == "--plugin" and not is_plugged(harness):
+    if verb == "--plugin" and not has_plugin(harness):
         listing = [program, "plugin", "marketplace", "add", str(plugin_folder(harness))]
         return [listing, [program, "plugin", add, name]]
-    if verb == "--uninstall" and is_plugged(harness):
+    if verb == "--uninstall" and has_plugin(harness):
         return [[program, "plugin", remove, name], [program, "plugin", "marketplace", "remove", PLUGIN]]
     return []
 
@@ -1295,62 +1333,63 @@ def run_program(call: list[str]) -> bool:
     return done.returncode == 0
 
 
-def is_plugged(harness: str) -> bool:
+def has_plugin(harness: str) -> bool:
     """Whether the harness's settings name the plugin."""
-    if harness not in PLUGGED:
+    if harness not in PLUGIN_FILES:
         return False
-    name = "config.toml" if harness == "codex" else HOOKED[harness][2]
+    name = "config.toml" if harness == "codex" else HOOK_SETTINGS[harness][2]
     try:
-        return f"{PLUGIN}@{PLUGIN}" in read_text(settings_of(harness).with_name(name))
+        return f"{PLUGIN}@{PLUGIN}" in read_text(settings_path(harness).with_name(name))
     except (OSError, ValueError):
         return False
 
 
-# --- what was there before
+# --- backfilling earlier sessions
 
 
 # By harness: the folders in which it keeps its logs.
-KEPT_IN: dict[str, Callable[[], list[Path]]] = {
+LOG_FOLDERS: dict[str, Callable[[], list[Path]]] = {
     "claude-code": lambda: [folder_of("CLAUDE_CONFIG_DIR", "~/.claude") / "projects"],
     "codex": lambda: [folder_of("CODEX_HOME", "~/.codex") / name for name in ("sessions", "archived_sessions")],
     "gptme": lambda: [folder_of("GPTME_LOGS_HOME", "") if set_in("GPTME_LOGS_HOME") else gptme_data() / "logs"],
 }
 NEVER_LOGS = {".git", "node_modules"}
-SNIFFED = 65_536
+SNIFFED = 65_536  # bytes at each end of a file from which it is recognised
 ZSTD = b"\x28\xb5\x2f\xfd"
 # The types of lines in Claude Code's logs.
-CLAUDES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
+CLAUDE_TYPES = {"user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation", "attachment"}
 # A log written this recently belongs to a running session, which its hook will send.
 QUIET_SECONDS = 600
 # Seconds between attempts to reach a site that is down, before giving up. A quota is waited for.
 PAUSES = (1, 3, 10, 30, 60)
-TELL_SECONDS = 10  # between two lines of progress, if the output is no terminal
+PROGRESS_SECONDS = 10  # between two lines of progress, if the output is not a terminal
 NONE, BACKLOG = "none", "backlog"
 TOO_MANY = 429
-# Statuses that every other log would get too.
-NO_USE = {301, 302, 303, 307, 308, 401, 403, 404, 405}
+# Statuses that every other log would get too, so that sending stops.
+FATAL_STATUSES = {301, 302, 303, 307, 308, 401, 403, 404, 405}
 
-# The fates of a file, in the order of the table.
-NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED = (
+# The results for a file, in the order of the table.
+NEW, ADDED, KNOWN, EARLIER, REFUSED, UNSENT, RUNNING, OTHER, SKIPPED = RESULTS = (
     "sent, a new session each",
-    "added to a session that was there",
-    "already there",
+    "added to an existing session",
+    "already on the site",
     "sent earlier from here",
     "refused",
     "not sent yet",
-    "may still go on; its hook sends it",
+    "may still be running; its hook sends it",
     "not a session log",
-    "left out: a link, or no regular file",
+    "skipped: a link, or not a regular file",
 )
-FATES = (NEW, ADDED, THERE, EARLIER, REFUSED, LEFT, GOES_ON, OTHER, SKIPPED)
 
 
 class Log:
-    """A file in a harness's folder: whose log it is and when it ended, or why it was skipped."""
+    """A file in a harness's folder: its session, when that started and ended, and the `result` for the file, which is
+    explained by `why`; "" until it is known.
+    """
 
     def __init__(self, path: str, harness: str) -> None:
         self.path, self.harness = path, harness
-        self.fate, self.why, self.session_id, self.folder = "", "", "", ""
+        self.result, self.why, self.session_id, self.folder = "", "", "", ""
         self.size, self.changed = 0, 0
         self.start: datetime | None = None
         self.end = datetime.fromtimestamp(0, timezone.utc)
@@ -1363,7 +1402,7 @@ class Log:
 
 def log_folders(harness: str) -> str:
     """The folders in which a harness keeps its logs, as text."""
-    return " and ".join(map(str, KEPT_IN[harness]()))
+    return " and ".join(map(str, LOG_FOLDERS[harness]()))
 
 
 def set_in(variable: str) -> str:
@@ -1379,10 +1418,10 @@ def gptme_data() -> Path:
 
 
 def backfill(arguments: list[str]) -> int:
-    """Send the sessions that ended before the site existed. Returns 0 if the site has all of them, 1 if not, 2 for
-    wrong arguments.
+    """Send the logs of sessions that ended before the agent was connected. Returns 0 if the site has all of them, 1 if
+    not, 2 for wrong arguments.
     """
-    named = [each for each in arguments if each in KEPT_IN]
+    harnesses = [each for each in arguments if each in LOG_FOLDERS] or [*LOG_FOLDERS]
     chosen = next(iter(arguments[arguments.index("--judge") + 1 :]), "") if "--judge" in arguments else ""
     if "--judge" in arguments and chosen not in (NONE, BACKLOG):
         print_line(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
@@ -1393,31 +1432,32 @@ def backfill(arguments: list[str]) -> int:
     except SetupError as problem:
         print_line(str(problem))
         return 1
-    before, until = moment(judging.get("history_before")), moment(judging.get("history_until"))
+    before, until = parse_time(judging.get("history_before")), parse_time(judging.get("history_until"))
     with contextlib.suppress(OSError):
         HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
     memory = HOME / "backfilled.jsonl"
     with open(HOME / ".backfill.lock", "w") as lock:
-        if not alone(lock):
+        if not try_lock(lock):
             print_line("another --backfill is running here")
             return 1
         known_logs = load_memory(memory, agent)
-        logs = [log for harness in named or KEPT_IN for log in find_logs(harness, known_logs)]
-        to_send = sorted((log for log in logs if not log.fate), key=lambda log: (log.end, log.path))
+        logs = [log for harness in harnesses for log in find_logs(harness, known_logs)]
+        to_send = sorted((log for log in logs if not log.result), key=lambda log: (log.end, log.path))
         if not to_send:
             return print_summary(logs, arguments)
         old = [log for log in to_send if before and log.end < before]
         if not until or (old and datetime.now(timezone.utc) > until):
-            why = f"it could until {until:%Y-%m-%d %H:%M} UTC" if until else "the agent itself holds it"
-            print_line(f"nothing was sent: history cannot be handed in with this token; {why}")
+            why = f"it could until {until:%Y-%m-%d %H:%M} UTC" if until else "it is the agent’s own"
+            print_line(f"nothing was sent: this token cannot send earlier sessions; {why}")
             print_line(f"make a new one, for a hook, on {site()}/connect/: it can for a week")
             return 1
         describe_history(to_send, len(old), judging)
-        if not chosen and "--yes" not in arguments:
+        if "--yes" in arguments:
+            chosen = chosen or NONE
+        elif not chosen:
             chosen = choose_judging(len(old), judging) if old else NONE
-        elif "--yes" not in arguments and not confirm("Send them?"):
+        elif not confirm("Send them?"):
             chosen = ""
-        chosen = chosen or (NONE if "--yes" in arguments else "")
         if not chosen:
             print_line("nothing was sent")
             return 1
@@ -1425,7 +1465,7 @@ def backfill(arguments: list[str]) -> int:
             send_history(to_send, set(old), chosen, agent, memory)
         except KeyboardInterrupt:
             clear_line()
-            print_line("stopped; run it again to go on")
+            print_line("stopped; run it again to continue")
         return print_summary(logs, arguments)
 
 
@@ -1439,11 +1479,11 @@ def fetch_json(path: str) -> dict[str, Any]:
     if status == OK and reply is not None:
         return reply
     if status == UNAUTHORIZED:
-        raise SetupError(f"{site()} does not know the token; make another one on its page Connect. Nothing was sent")
+        raise SetupError(f"{site()} does not know the token; make a new one on its page Connect. Nothing was sent")
     raise SetupError(f"{site()} answered {status} to {path}: {answer[:200]}; nothing was sent")
 
 
-def alone(lock: IO[str]) -> bool:
+def try_lock(lock: IO[str]) -> bool:
     try:
         if fcntl:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -1464,26 +1504,26 @@ def load_memory(memory: Path, agent: str) -> dict[str, str]:
 
 
 def remember(memory: Path, agent: str, log: Log) -> None:
-    row = {"site": site(), "agent": agent, "file": log.key, "refused": log.why if log.fate == REFUSED else ""}
+    row = {"site": site(), "agent": agent, "file": log.key, "refused": log.why if log.result == REFUSED else ""}
     with open(os.open(memory, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
         file.write(json.dumps(row) + "\n")
 
 
 def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
     """Every file in the harness's folders with what it is. Links are not followed."""
-    for path, is_regular in (each for folder in KEPT_IN[harness]() for each in files_in(str(folder))):
+    for path, is_regular in (each for folder in LOG_FOLDERS[harness]() for each in walk_files(str(folder))):
         log = Log(path, harness)
         if not is_regular:
-            log.fate = SKIPPED
+            log.result = SKIPPED
         else:
             try:
-                look_into(log, known_logs)
+                inspect_log(log, known_logs)
             except OSError as error:
-                log.fate, log.why = REFUSED, f"cannot be read: {error.strerror}"
+                log.result, log.why = REFUSED, f"cannot be read: {error.strerror}"
         yield log
 
 
-def files_in(folder: str) -> Iterator[tuple[str, bool]]:
+def walk_files(folder: str) -> Iterator[tuple[str, bool]]:
     """(path, whether it is a regular file), without the folders that never hold logs."""
     waiting_for = [folder]
     while waiting_for:
@@ -1502,8 +1542,8 @@ def files_in(folder: str) -> Iterator[tuple[str, bool]]:
                 yield entry.path, entry.is_file(follow_symlinks=False)
 
 
-def look_into(log: Log, known_logs: dict[str, str]) -> None:
-    """Determine from the beginning and end of a file whose log it is and when it ended."""
+def inspect_log(log: Log, known_logs: dict[str, str]) -> None:
+    """Read the beginning and end of a file, and set its session, start and end, or its result."""
     with open(log.path, "rb") as file:
         about = os.fstat(file.fileno())
         log.size, log.changed = about.st_size, about.st_mtime_ns
@@ -1511,42 +1551,43 @@ def look_into(log: Log, known_logs: dict[str, str]) -> None:
         file.seek(max(0, about.st_size - SNIFFED))
         tail = file.read(SNIFFED)
     if log.key in known_logs:
-        log.fate, log.why = (REFUSED, known_logs[log.key]) if known_logs[log.key] else (EARLIER, "")
+        log.why = known_logs[log.key]
+        log.result = REFUSED if log.why else EARLIER
         return
-    log.session_id = session_in(log, head, tail)
+    log.session_id = session_id_of(log, head, tail)
     if not log.session_id:
-        log.fate = OTHER
+        log.result = OTHER
         return
-    log.folder = folder_in(head)
+    log.folder = working_folder(head)
     now = datetime.now(timezone.utc)
-    log.start = next(moments(head), None)
+    log.start = next(timestamps(head), None)
     log.end = max(
-        (at for at in moments(tail) if at <= now), default=datetime.fromtimestamp(about.st_mtime, timezone.utc)
+        (at for at in timestamps(tail) if at <= now), default=datetime.fromtimestamp(about.st_mtime, timezone.utc)
     )
     if log.start and log.start > log.end:
         log.start = None
     if about.st_mtime > time.time() - QUIET_SECONDS:
-        log.fate = GOES_ON
+        log.result = RUNNING
     elif log.size > MOST_BYTES:
-        log.fate, log.why = REFUSED, f"{log.size:,} bytes, too large to send"
+        log.result, log.why = REFUSED, f"{log.size:,} bytes, too large to send"
 
 
-def moments(text: bytes) -> Iterator[datetime]:
+def timestamps(text: bytes) -> Iterator[datetime]:
     """The timestamps in the lines of a log, in order."""
     for each in re.finditer(rb'"timestamp"\s*:\s*"([^"]{10,40})"', text):
-        at = moment(each.group(1).decode(errors="replace"))
+        at = parse_time(each.group(1).decode(errors="replace"))
         if at:
             yield at
 
 
-def folder_in(head: bytes) -> str:
+def working_folder(head: bytes) -> str:
     """The working folder, from the beginning of a Claude Code or Codex log; "" if it is not stated."""
     rows = [row for row in map(json_object, head.splitlines()) if row]
     objects = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
     return next(filter(None, (text_of(each, "cwd") for each in objects)), "")
 
 
-def session_in(log: Log, head: bytes, tail: bytes) -> str:
+def session_id_of(log: Log, head: bytes, tail: bytes) -> str:
     """The id of the session whose log this is, read as the site reads it; "" if this is no log of the harness."""
     path = Path(log.path)
     rows = [row for row in map(json_object, head.removeprefix(b"\xef\xbb\xbf").splitlines()) if row]
@@ -1563,7 +1604,7 @@ def session_in(log: Log, head: bytes, tail: bytes) -> str:
             return named.group() if named and path.name.startswith("rollout-") else ""
         is_log = is_cut or any(isinstance(row.get("payload"), dict) for row in rows) or bool(ids and ids[0])
         return next(filter(None, ids), named.group() if named else path.stem) if is_log else ""
-    if not is_cut and not any(row.get("type") in CLAUDES or "sessionId" in row for row in rows):
+    if not is_cut and not any(row.get("type") in CLAUDE_TYPES or "sessionId" in row for row in rows):
         return ""
     rows += [row for row in map(json_object, tail.splitlines()) if row]
     messages = [row for row in rows if row.get("type") in ("user", "assistant", "attachment")] or rows
@@ -1579,7 +1620,7 @@ def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> N
         f"{len(to_send):,} logs to send to {site()}, {size / 1e6:,.0f} MB, of sessions that ended from "
         f"{to_send[0].end:%Y-%m-%d} to {to_send[-1].end:%Y-%m-%d}"
     )
-    for harness in KEPT_IN:
+    for harness in LOG_FOLDERS:
         count = sum(log.harness == harness for log in to_send)
         if count:
             print_line(f"  {count:,} of {harness}, from {printable(log_folders(harness))}")
@@ -1587,24 +1628,27 @@ def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> N
         more = len(to_send) - old
         print_line(
             f"{more:,} of them ended after this agent was connected, on {judging['history_before'][:16]} UTC: "
-            f"they are judged as any session{priced(more, judging)}"
+            f"they are judged like any session{price_note(more, judging)}"
         )
 
 
-def priced(count: int, judging: dict[str, Any]) -> str:
+def price_note(count: int, judging: dict[str, Any]) -> str:
+    """What judging `count` sessions costs, as the end of a sentence."""
     each = judging.get("verdict_usd")
     if not isinstance(each, (int, float)):
-        return "; the site has no judge, so that it costs nothing until it has one"
+        return "; the site has no judge yet, so nothing is spent until it has one"
     by = f"by the last {judging['measured']}" if judging.get("measured") else "at most, since none was measured yet"
     return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
 
 
 def choose_judging(count: int, judging: dict[str, Any]) -> str:
-    """Ask the person at the terminal what the judge should read. "" to send nothing, also without a terminal."""
+    """Ask the person at the terminal whether the judge should read the history. Returns NONE, BACKLOG, or "" to send
+    nothing, also without a terminal.
+    """
     budget = judging.get("budget_usd")
     limit = f" The site spends ${budget:,.2f} a day at most." if isinstance(budget, (int, float)) else ""
-    print_line(f"Shall the judge read the {count:,} of history{priced(count, judging)}?{limit}")
-    print_line(f"  {NONE}: not until a person asks, on the site;  {BACKLOG}: behind all new sessions;  q: send nothing")
+    print_line(f"Should the judge read the {count:,} earlier sessions{price_note(count, judging)}?{limit}")
+    print_line(f"  {NONE}: only when a person asks, on the site;  {BACKLOG}: after all new sessions;  q: send nothing")
     try:
         with open("/dev/tty") as terminal:
             while True:
@@ -1616,24 +1660,25 @@ def choose_judging(count: int, judging: dict[str, Any]) -> str:
                 if answer in (NONE, BACKLOG):
                     return answer
     except OSError:
-        print_line(f"nobody to ask here: --yes sends them without asking, with --judge {NONE} or --judge {BACKLOG}")
+        print_line(f"no terminal to ask on: --yes sends them without asking, with --judge {NONE} or --judge {BACKLOG}")
         return ""
 
 
 def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, memory: Path) -> None:
-    """Send each log, the oldest first, and remember it. Stops early if the site is down for long or refuses
-    everything.
+    """Send each log, the oldest first, and record it. Stops early if the site is down for long or refuses everything.
+
+    `chosen` is how the logs in `old` are judged.
     """
     for log in to_send:
-        log.fate = LEFT
+        log.result = UNSENT
     began = shown_at = time.monotonic()
     for number, log in enumerate(to_send, 1):
         if not send_one(log, chosen if log in old else ""):
             return
-        if log.fate != GOES_ON:
+        if log.result != RUNNING:
             remember(memory, agent, log)
         now = time.monotonic()
-        if sys.stdout.isatty() or now - shown_at > TELL_SECONDS or number == len(to_send):
+        if sys.stdout.isatty() or now - shown_at > PROGRESS_SECONDS or number == len(to_send):
             seconds_left = (now - began) / number * (len(to_send) - number)
             progress(f"{number:,} of {len(to_send):,} sent, about {seconds_left / 60:,.0f} min to go")
             shown_at = now
@@ -1641,7 +1686,9 @@ def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, mem
 
 
 def send_one(log: Log, judge: str) -> bool:
-    """Whether the site answered, now or after a while; False if there is no use in going on."""
+    """Send a log and set its result, waiting while the site is down or over its limit. False if there is no use in
+    sending other logs. `judge` is NONE, BACKLOG or "".
+    """
     metadata = {
         "session_id": log.session_id[:200],
         "harness": log.harness,
@@ -1655,70 +1702,85 @@ def send_one(log: Log, judge: str) -> bool:
         "files": {"transcript": log.path},
         "cwd": log.folder,
     }
-    observe_past(session)
+    add_past_commits(session)
     pauses = iter(PAUSES)
     while True:
-        wait: float | None
-        try:
-            about = os.stat(log.path, follow_symlinks=False)
-        except OSError:
-            log.fate, log.why = REFUSED, "it is gone"
-            return True
-        if (about.st_size, about.st_mtime_ns) != (log.size, log.changed):
-            log.fate = GOES_ON
+        if has_changed(log):
             return True
         try:
             status, answer, headers = post(session)
         except (OSError, http.client.HTTPException) as error:
-            status, answer, headers = 0, f"{site()} is away ({type(error).__name__}: {error})", {}
+            status, headers = 0, {}
+            problem = f"{site()} is unreachable ({type(error).__name__}: {error})"
         except (SetupError, BadEntry, ValueError) as error:
-            log.fate, log.why = REFUSED, str(error)[:300]
+            log.result, log.why = REFUSED, str(error)[:300]
             return True
-        if status in (200, 201):
-            reply = json_object(answer) or {}
-            is_new = bool(reply.get("created"))
-            log.fate = ADDED if reply.get("added") else THERE
-            if is_new:
-                log.fate = NEW
-            log.why = "; ".join(problems_in(reply))
+        else:
+            problem = f"the site failed with {status}: {error_reason(answer)}"
+        if status in (OK, CREATED):
+            set_accepted(log, json_object(answer) or {})
             return True
         if status == TOO_MANY:
-            wait = seconds_in(headers.get("Retry-After"))
+            wait = retry_after(headers.get("Retry-After"))
             clear_line()
             print_line(
-                f"the site wants no more for now: {reason_in(answer)}; going on in {wait / 60:,.0f} min, Ctrl-C ends it"
+                f"the site accepts no more for now: {error_reason(answer)}; continuing in {wait / 60:,.0f} min, Ctrl-C "
+                "ends it"
             )
-        elif status in NO_USE:
+        elif status in FATAL_STATUSES:
             clear_line()
-            print_line(f"the site said {status}: {reason_in(answer)}; run it again once that is mended")
+            print_line(f"the site answered {status}: {error_reason(answer)}; run it again when that is fixed")
             return False
         elif status == 0 or status >= SERVER_ERROR or status in TRY_AGAIN:
-            wait = next(pauses, None)
             clear_line()
-            print_line(f"{answer if status == 0 else f'the site failed with {status}: {reason_in(answer)}'}")
-            if wait is None:
-                print_line("given up for now; run it again to go on")
+            print_line(problem)
+            pause = next(pauses, None)
+            if pause is None:
+                print_line("stopped; run it again to continue")
                 return False
-            wait = max(wait, seconds_in(headers.get("Retry-After"), 0) if status else 0)
+            wait = max(pause, retry_after(headers.get("Retry-After"), 0))
         else:
-            log.fate, log.why = REFUSED, f"{status}: {reason_in(answer)}"
+            log.result, log.why = REFUSED, f"{status}: {error_reason(answer)}"
             return True
         time.sleep(min(wait, 86_400))
 
 
-def seconds_in(text: str | None, default: float = 60) -> float:
-    """The seconds that a Retry-After header says to wait."""
+def has_changed(log: Log) -> bool:
+    """Whether the file has changed since it was inspected, or is gone; sets its result then."""
+    try:
+        about = os.stat(log.path, follow_symlinks=False)
+    except OSError:
+        log.result, log.why = REFUSED, "it no longer exists"
+        return True
+    if (about.st_size, about.st_mtime_ns) == (log.size, log.changed):
+        return False
+    log.result = RUNNING
+    return True
+
+
+def set_accepted(log: Log, reply: dict[str, Any]) -> None:
+    """Set the result of a log that the site accepted with this reply."""
+    if reply.get("created"):
+        log.result = NEW
+    else:
+        log.result = ADDED if reply.get("added") else KNOWN
+    log.why = "; ".join(warnings_in(reply))
+
+
+def retry_after(text: str | None, default: float = 60) -> float:
+    """The seconds to wait by a Retry-After header, at least 1; `default` without a valid one."""
     return max(1.0, float(text)) if text and re.fullmatch(r"\d{1,6}", text.strip()) else default
 
 
-def reason_in(answer: str) -> str:
+def error_reason(answer: str) -> str:
     """The reason in an error answer, on one line."""
     reply = json_object(answer) or {}
     parts = [str(reply.get(name)) for name in ("error", "got", "todo") if reply.get(name)]
     return printable("; ".join(parts) or answer[:200])
 
 
-def problems_in(reply: dict[str, Any]) -> Iterator[str]:
+def warnings_in(reply: dict[str, Any]) -> Iterator[str]:
+    """The problems that the site found in a session it accepted, except those of the log's content."""
     for each in reply.get("problems") or []:
         if isinstance(each, dict) and each.get("part") != "log":
             yield printable(f"{each.get('code')}: expected {each.get('expected')}")
@@ -1727,24 +1789,22 @@ def problems_in(reply: dict[str, Any]) -> Iterator[str]:
 def print_summary(logs: list[Log], arguments: list[str]) -> int:
     """Print the table of results; with --list a row for each file."""
     if not logs:
-        folders = ", ".join(printable(log_folders(harness)) for harness in KEPT_IN)
+        folders = ", ".join(printable(log_folders(harness)) for harness in LOG_FOLDERS)
         print_line(f"no log found in {folders}")
         return 0
-    for fate in FATES:
-        those = [log for log in logs if log.fate == fate]
-        if those:
-            print(f"{len(those):8,}  {fate}")
-        reasons: dict[str, int] = {}
-        for log in those:
-            reasons[log.why] = reasons.get(log.why, 0) + 1
-        for why, count in sorted(reasons.items(), key=lambda item: -item[1])[:5]:
+    for result in RESULTS:
+        matching = [log for log in logs if log.result == result]
+        if matching:
+            print(f"{len(matching):8,}  {result}")
+        reasons = collections.Counter(log.why for log in matching)
+        for why, count in reasons.most_common(5):
             if why:
                 print(f"          {count:,}: {printable(why)}")
     print(f"{len(logs):8,}  files in all")
     if "--list" in arguments:
         for log in sorted(logs, key=lambda each: each.path):
-            print(f"{log.fate:<36}  {printable(log.path)}{f': {printable(log.why)}' if log.why else ''}")
-    return 1 if any(log.fate in (REFUSED, LEFT) for log in logs) else 0
+            print(f"{log.result:<36}  {printable(log.path)}{f': {printable(log.why)}' if log.why else ''}")
+    return 1 if any(log.result in (REFUSED, UNSENT) for log in logs) else 0
 
 
 def printable(text: str) -> str:
@@ -1770,17 +1830,17 @@ def clear_line() -> None:
 
 
 def check() -> int:
-    """Print for each part whether it is set up correctly. Returns 1 if one is not."""
-    hooks = [*filter(None, map(checked_hook, HOOKED))]
+    """Print a line for each check. Returns 1 if one fails."""
+    hooks = [finding for harness in HOOK_SETTINGS if (finding := check_hook(harness))]
     if not hooks:
-        hooks = [(False, f"hook: in the settings of no agent; --install puts it there, for {', '.join(HOOKED)}")]
-    findings = [*checked_site(), *hooks, checked_receipt()]
+        hooks = [(False, f"hook: not installed; --install adds it, for {', '.join(HOOK_SETTINGS)}")]
+    findings = [*check_site(), *hooks, check_receipt()]
     for is_good, line in findings:
         print_line(f"{'ok ' if is_good else 'BAD'} {line}")
     return 0 if all(is_good for is_good, _ in findings) else 1
 
 
-def checked_site() -> Iterator[tuple[bool, str]]:
+def check_site() -> Iterator[tuple[bool, str]]:
     try:
         status, answer = get("/api/v1/token")
     except SetupError as problem:
@@ -1792,21 +1852,21 @@ def checked_site() -> Iterator[tuple[bool, str]]:
     reply = json_object(answer) or {}
     if status == UNAUTHORIZED:
         yield True, f"site: {site()} answers"
-        yield False, "token: the site does not know it; make another one on its page Connect"
+        yield False, "token: the site does not know it; make a new one on its page Connect"
     elif status != OK or "agent" not in reply:
-        yield False, f"site: {site()} answered {status}, and not as a gradingsite does; mend GRADINGSITE_URL"
+        yield False, f"site: {site()} answered {status}, and is not a gradingsite; correct GRADINGSITE_URL"
     else:
         yield True, f"site: {site()} answers"
-        yield reply.get("may_submit") is True, f"token: of {reply['agent']}, held by {reply.get('held_by')}"
+        yield reply.get("may_submit") is True, f"token: of agent {reply['agent']}, scope: {reply.get('held_by')}"
         own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
         is_new = reply.get("hook_sha256") in (own, None)
-        yield True, f"program: {'as the site serves it' if is_new else 'the site serves another version of it'}"
+        yield True, f"program: {'as the site serves it' if is_new else 'the site serves another version'}"
 
 
-def checked_hook(harness: str) -> tuple[bool, str] | None:
+def check_hook(harness: str) -> tuple[bool, str] | None:
     """None for a harness whose settings do not call this program."""
-    path = settings_of(harness)
-    if is_plugged(harness):
+    path = settings_path(harness)
+    if has_plugin(harness):
         return True, f"hook: {harness}, as the plugin {PLUGIN}"
     try:
         line = hook_line(path, path.read_text())
@@ -1818,7 +1878,7 @@ def checked_hook(harness: str) -> tuple[bool, str] | None:
         return None
     for needed in shlex.split(line)[:2]:
         if not shutil.which(os.path.expanduser(needed)) and not os.path.exists(os.path.expanduser(needed)):
-            return False, f"hook: {path} calls {needed}, which is not there"
+            return False, f"hook: {path} calls {needed}, which does not exist"
     return True, f"hook: {harness}, in {path}"
 
 
@@ -1828,22 +1888,22 @@ def hook_line(path: Path, text: str) -> str | None:
         written = re.findall(r'^command = (".*")$', text, re.MULTILINE)
         lines = [(json_object(f'{{"command": {each}}}') or {}).get("command") for each in written]
     else:
-        groups = [group for each in parsed(path, text).get("hooks", {}).values() for group in each]
+        groups = [group for each in parse_settings(path, text).get("hooks", {}).values() for group in each]
         lines = [hook.get("command") for group in groups for hook in group["hooks"] if isinstance(hook, dict)]
-    return next((str(line) for line in lines if is_ours(line)), None)
+    return next((str(line) for line in lines if calls_this_program(line)), None)
 
 
-def checked_receipt() -> tuple[bool, str]:
+def check_receipt() -> tuple[bool, str]:
     folder = spool_folder()
-    sent, unsent = sent_entries(folder), len(waiting(folder))
+    sent, unsent = sent_entries(folder), len(queued_entries(folder))
     refused = sorted(folder.glob("refused/*/answer.txt"), key=lambda file: file.stat().st_mtime)
     at = sent[-1][0] if sent else 0.0
     last = f"the last {datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC" if sent else "none so far"
     if unsent:
-        return False, f"receipts: {last}; {unsent} waiting in {folder}: --flush sends them and says what is wrong"
+        return False, f"receipts: {last}; {unsent} unsent in {folder}: --flush sends them and prints any problem"
     if refused and refused[-1].stat().st_mtime > at:
-        return False, f"receipts: {last}; the site did not take the latest session: {refused[-1].read_text()[:300]}"
-    return True, f"receipts: {last}; nothing waits"
+        return False, f"receipts: {last}; the site refused the latest session: {refused[-1].read_text()[:300]}"
+    return True, f"receipts: {last}; everything is sent"
 
 
 def get(path: str) -> tuple[int, str]:
@@ -1856,7 +1916,7 @@ def get(path: str) -> tuple[int, str]:
         return response.status, response.read(20_000).decode(errors="replace")
 
 
-# --- words
+# --- output
 
 
 def print_line(line: str) -> None:
@@ -1873,20 +1933,20 @@ def describe(session: Session) -> str:
     if commits_made:
         parts.append(f"{len(commits_made)} commit{'s' * (len(commits_made) > 1)} by {commits_made[0]['by']}")
     if "unobserved" in session:
-        parts.append("commits looked for in the background")
+        parts.append("commits are read in the background")
     return ", ".join(parts)
 
 
-def sending(entry: Path) -> str:
+def sending_status(entry: Path) -> str:
     try:
         token()
     except SetupError as problem:
         return f"kept in {entry.parent}: {problem}"
-    more = len(waiting(entry.parent)) - 1
-    return f"being sent to {site()}" + (f" with {more} that waited" if more > 0 else "")
+    more = len(queued_entries(entry.parent)) - 1
+    return f"being sent to {site()}" + (f" with {more} unsent before" if more > 0 else "")
 
 
-def log(line: str) -> None:
+def write_log(line: str) -> None:
     """Append to the background sender's log file, which is kept short."""
     path = spool_folder() / "sender.log"
     with contextlib.suppress(OSError):
@@ -1896,7 +1956,7 @@ def log(line: str) -> None:
             file.write(f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} {line}\n")
 
 
-# --- what became of the work
+# --- outcomes
 
 
 def report_outcome(arguments: list[str]) -> int:
@@ -1913,9 +1973,9 @@ def report_outcome(arguments: list[str]) -> int:
     reply = json_object(answer) or {}
     if status not in (OK, CREATED):
         reason = "; ".join(str(reply[name]) for name in ("expected", "got", "todo") if reply.get(name)) or answer[:300]
-        print_line(f"not taken, {status}: {reason}")
+        print_line(f"not accepted, {status}: {reason}")
         return 1
-    print_line(f"{outcome['kind']} {outcome['value']} {'reported' if status == CREATED else 'was known'}")
+    print_line(f"{outcome['kind']} {outcome['value']} {'reported' if status == CREATED else 'was known already'}")
     return 0
 
 
@@ -1926,7 +1986,7 @@ def parse_outcome(arguments: list[str]) -> tuple[str, dict[str, Any]]:
     kind, separator, value = options.get("--outcome", "").partition("=")
     session = options.get("--session", "")
     if unknown or len(arguments) % 2 or not (kind and separator and value and session):
-        raise SetupError("expected --outcome KIND=VALUE --session ID, and perhaps --url URL and --detail TEXT")
+        raise SetupError("expected --outcome KIND=VALUE --session ID, optionally with --url URL and --detail TEXT")
     outcome: dict[str, Any] = {"kind": kind, "value": value}
     with contextlib.suppress(ValueError):
         outcome["value"] = float(value)

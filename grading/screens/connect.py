@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.access.recording import record
-from grading.agent.submit_session import HOOKED, PLUGGED
+from grading.agent.submit_session import HOOK_SETTINGS, PLUGIN_FILES
 from grading.agent.views import hook_checksum, site_address
 from grading.intake import token_quota
 from grading.models import Agent, ApiToken, LogImport, Session
@@ -101,7 +101,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "imported": LogImport.objects.select_related("agent").first(),
         "address": site_address(request),
-        "harnesses": [(name, TITLES.get(name, name), name in PLUGGED) for name in HOOKED],
+        "harnesses": [(name, TITLES.get(name, name), name in PLUGIN_FILES) for name in HOOK_SETTINGS],
         "checksum": hook_checksum(request),
     }
     return TemplateResponse(request, "connect/connect.html", context)

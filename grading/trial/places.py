@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading.agent.submit_session import KEPT_IN
+from grading.agent.submit_session import LOG_FOLDERS
 from grading.formats.registry import HARNESSES
 from grading.models import Evidence, LogInPlace, Session
 from grading.models.evidence import EvidenceKind
@@ -26,7 +26,7 @@ TOLERANCE = dt.timedelta(minutes=1)
 
 def log_folders() -> dict[str, list[Path]]:
     """The folders of logs that exist here, by harness."""
-    folders = {name: places() for name, places in KEPT_IN.items()}
+    folders = {name: places() for name, places in LOG_FOLDERS.items()}
     for harness in HARNESSES:
         folders.setdefault(harness.reader.format, [Path.home() / folder for folder in harness.folders])
     existing = {name: [folder for folder in each if folder.is_dir()] for name, each in folders.items()}
@@ -35,7 +35,7 @@ def log_folders() -> dict[str, list[Path]]:
 
 def claude_projects() -> Path:
     """The folder in which Claude Code keeps its transcripts."""
-    return KEPT_IN[CLAUDE_CODE]()[0]
+    return LOG_FOLDERS[CLAUDE_CODE]()[0]
 
 
 def claude_home() -> Path:

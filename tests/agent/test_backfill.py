@@ -84,7 +84,7 @@ def test_each_harnesses_logs_are_sent_once_and_every_file_is_named(old):
     assert old.tally(said) == {
         "sent": 4,
         "not a session log": 3,
-        "left out": 1,
+        "skipped": 1,
         "files in all": 8,
     }
     made = {each.external_id: each for each in Session.objects.select_related("harness")}
@@ -97,7 +97,7 @@ def test_each_harnesses_logs_are_sent_once_and_every_file_is_named(old):
     assert old.tally(again)["sent earlier from here"] == 4
     assert Session.objects.count() == 4
     (old.home / ".gradingsite/backfilled.jsonl").unlink()
-    assert old.tally(old.sends())["already there"] == 4
+    assert old.tally(old.sends())["already on the site"] == 4
     listed = old.sends("--list")
     assert all(
         f"{path}" in listed for path in (old.home / ".claude/projects").rglob("*.jsonl") if ".git" not in str(path)
@@ -134,8 +134,8 @@ def test_what_ended_after_the_agent_was_connected_is_sent_as_any_session_with_it
     old.put(f".claude/projects/p/{THIRD}.jsonl", logs.claude(THIRD, logs.COMMIT), at=time.time())
     said = old.sends()
     assert "1 of them ended after this agent was connected" in said
-    assert re.search(r"they are judged as any session, for about \$\d+\.\d\d", said)
-    assert old.tally(said) == {"sent": 2, "may still go on; its hook sends it": 1, "files in all": 3}
+    assert re.search(r"they are judged like any session, for about \$\d+\.\d\d", said)
+    assert old.tally(said) == {"sent": 2, "may still be running; its hook sends it": 1, "files in all": 3}
     assert dict(Session.objects.values_list("external_id", "history")) == {FIRST: "none", SECOND: ""}
 
 
@@ -167,12 +167,12 @@ def test_nothing_is_sent_without_a_yes_or_with_a_door_that_is_shut(old):
     done = old.do("--backfill")
     assert done.returncode == 1
     assert "--yes sends them without asking, with --judge none or --judge backlog" in done.stdout
-    assert re.search(r"Shall the judge read the 1 of history, for about \$\d", done.stdout)
+    assert re.search(r"Should the judge read the 1 earlier sessions, for about \$\d", done.stdout)
     assert old.do("--backfill", "--judge", "never").returncode == 2
     ApiToken.objects.update(created_at=timezone.now() - dt.timedelta(days=8))
     assert "make a new one" in old.sends(code=1)
     ApiToken.objects.update(scope=TokenScope.AGENT, created_at=timezone.now())
-    assert "the agent itself holds it" in old.sends(code=1)
+    assert "it is the agent’s own" in old.sends(code=1)
     assert not Session.objects.exists()
     assert "does not know the token" in old.sends(code=1, GRADINGSITE_TOKEN="gs_none")
     assert "does not answer" in old.sends(code=1, GRADINGSITE_URL=f"http://127.0.0.1:{free_port()}")
@@ -271,7 +271,7 @@ def test_a_quota_is_waited_for_and_trouble_is_tried_again(tmp_path, busy):
     started = time.monotonic()
     said = old.sends()
     assert time.monotonic() - started >= 3
-    assert said.count("the site wants no more for now: over quota") == 2
+    assert said.count("the site accepts no more for now: over quota") == 2
     assert "the site failed with 503" in said
     assert site.received == [FIRST, SECOND]
 
@@ -301,7 +301,7 @@ def test_ctrl_c_ends_it_and_the_next_run_goes_on(tmp_path, busy):
         assert "another --backfill is running here" in another.stdout
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=120)[0]
-    assert "stopped; run it again to go on" in said
+    assert "stopped; run it again to continue" in said
     assert old.tally(said) == {"sent": 1, "not sent yet": 2, "files in all": 3}
     assert old.tally(old.sends()) == {"sent": 2, "sent earlier from here": 1, "files in all": 3}
     assert site.received == [FIRST, SECOND, THIRD]

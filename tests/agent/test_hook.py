@@ -197,7 +197,7 @@ def test_a_salience_that_is_no_number_loses_no_lesson(machine):
 
 def test_what_waited_is_sent_with_the_next_session(machine):
     machine.run(stdin=machine.payload(session_id="earlier", transcript_path=None), GRADINGSITE_URL="http://127.0.0.1:9")
-    assert "with 1 that waited" in machine.run()
+    assert "with 1 unsent before" in machine.run()
     machine.wait_until_sent()
     assert set(Session.objects.values_list("external_id", flat=True)) == {"earlier", SESSION}
 
@@ -224,8 +224,8 @@ def test_flush_sends_and_says_so(machine):
     wait_for_diary(machine)
     done = machine.flush()
     assert done.returncode == 0
-    assert f"gradingsite: {SESSION}: taken" in done.stdout
-    assert "nothing is waiting" in done.stdout
+    assert f"gradingsite: {SESSION}: accepted" in done.stdout
+    assert "everything is sent" in done.stdout
 
 
 def test_the_site_serves_the_file_with_its_own_address(client, settings, tmp_path):
@@ -250,7 +250,7 @@ def test_a_foreign_host_name_is_not_written_into_the_file(client):
 def wait_for_diary(machine: Machine) -> str:
     """What the background sender noted, once it has ended its first try."""
     diary, deadline = machine.spool / "sender.log", time.monotonic() + 20
-    while not diary.exists() or "waiting" not in diary.read_text():
+    while not diary.exists() or "unsent" not in diary.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return diary.read_text()
@@ -258,7 +258,7 @@ def wait_for_diary(machine: Machine) -> str:
 
 def test_a_site_that_is_away_loses_nothing(away):
     away.run()
-    assert "is away" in wait_for_diary(away)
+    assert "is unreachable" in wait_for_diary(away)
     assert (away.waiting[0] / "transcript").read_bytes() == away.transcript.read_bytes()
     assert oct((away.home / ".gradingsite").stat().st_mode)[-3:] == "700"
     assert "gs_none" not in (away.waiting[0] / "session.json").read_text()
@@ -516,7 +516,7 @@ def test_a_slow_git_does_not_hold_the_agent_up(offline):
     slow.chmod(0o755)
     path = f"{slow.parent}:{offline.environment['PATH']}"
     said = offline.run(stdin=offline.payload(cwd=str(offline.home / "work")), PATH=path)
-    assert "commits looked for in the background" in said
+    assert "commits are read in the background" in said
 
 
 # --- what was sent, sent again
@@ -570,7 +570,7 @@ def test_sending_again_what_the_site_has_changes_nothing(machine):
     before = Session.objects.get().submissions.count()
     done = resend(machine, "2026-03-31T00:00:00Z")
     assert done.returncode == 0
-    assert "taken" in done.stdout
+    assert "accepted" in done.stdout
     assert Session.objects.get().submissions.count() == before
 
 
@@ -612,4 +612,4 @@ def test_who_wants_nothing_kept_keeps_nothing(machine):
 
 def test_a_moment_that_is_none_is_asked_for_again(away):
     done = resend(away, "yesterday")
-    assert (done.returncode, "expected a moment after --resend" in done.stdout) == (2, True)
+    assert (done.returncode, "expected a time after --resend" in done.stdout) == (2, True)

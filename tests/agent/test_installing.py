@@ -193,7 +193,7 @@ def test_a_machine_where_nothing_is_set_up_says_what_is_missing(person):
     done = person.do("--check")
     assert done.returncode == 1
     assert "BAD token: no token" in done.stdout
-    assert "BAD hook: in the settings of no agent" in done.stdout
+    assert "BAD hook: not installed" in done.stdout
     assert "ok  receipts: none so far" in done.stdout
 
 
@@ -207,7 +207,7 @@ def test_a_site_that_is_away_and_one_that_is_none_are_told_apart(person, live_si
 
 def test_a_token_for_reading_is_bad_for_submitting(connected):
     _row, reading = ApiToken.objects.issue(Agent.objects.get(), scope=TokenScope.READ)
-    assert "BAD token: of bob, held by reading only" in connected.do("--check", GRADINGSITE_TOKEN=reading).stdout
+    assert "BAD token: of agent bob, scope: reading only" in connected.do("--check", GRADINGSITE_TOKEN=reading).stdout
 
 
 def test_a_hook_whose_program_is_gone_is_bad(connected):
@@ -215,7 +215,7 @@ def test_a_hook_whose_program_is_gone_is_bad(connected):
     (connected.home / ".gradingsite" / "submit_session.py").unlink()
     done = connected.do("--check")
     assert done.returncode == 1
-    assert "which is not there" in done.stdout
+    assert "which does not exist" in done.stdout
 
 
 def called_with(person: Person, harness: str, text: str) -> None:
@@ -241,7 +241,7 @@ def test_a_session_that_the_site_refused_is_told(connected):
     wait_for(lambda: list(connected.spool.glob("refused/*/answer.txt")), 20)
     done = connected.do("--check")
     assert done.returncode == 1
-    assert "BAD receipts: none so far; the site did not take the latest session: refused with 422" in done.stdout
+    assert "BAD receipts: none so far; the site refused the latest session: refused with 422" in done.stdout
 
 
 @pytest.mark.skipif(not HOOKS.is_dir(), reason="GRADING_DATA_DIR is not set: no real input of hooks was read")

@@ -47,8 +47,8 @@ def test_an_outcome_is_reported(report, session):
         (["--outcome", "ci"], "expected --outcome KIND=VALUE"),
         (["--outcome", "ci=pass"], "expected --outcome KIND=VALUE"),
         (["--outcome", "ci=pass", "--session", "run/7 a", "--sha", "1"], "expected --outcome KIND=VALUE"),
-        (["--outcome", "ci=passed", "--session", "run/7 a"], "not taken, 422"),
-        (["--outcome", "ci=pass", "--session", "nobody"], "not taken, 404"),
+        (["--outcome", "ci=passed", "--session", "run/7 a"], "not accepted, 422"),
+        (["--outcome", "ci=pass", "--session", "nobody"], "not accepted, 404"),
     ],
 )
 def test_what_was_wrong_is_said(report, session, arguments, words):

@@ -7,7 +7,7 @@ import pytest
 
 from bandit.models import Arm
 from grading import formats
-from grading.agent.submit_session import HOOKED, KEPT_IN
+from grading.agent.submit_session import HOOK_SETTINGS, LOG_FOLDERS
 from grading.formats.gptme.parser import Gptme
 from grading.formats.registry import HARNESSES
 from grading.vocabulary import Source, Status
@@ -47,7 +47,7 @@ def test_log_of_a_new_format_is_no_error(site, monkeypatch):
 def test_harnesses_are_the_same_everywhere():
     """The hook, which can import nothing of the site, and the arms of a new site know each harness with a hook."""
     hooked = sorted(harness.reader.format for harness in HARNESSES if harness.hook)
-    assert sorted(HOOKED) == sorted(KEPT_IN) == hooked
+    assert sorted(HOOK_SETTINGS) == sorted(LOG_FOLDERS) == hooked
     assert set(hooked) <= set(Arm.objects.filter(bandit__name="harness").values_list("name", flat=True))
 
 
