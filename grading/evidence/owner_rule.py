@@ -4,6 +4,7 @@ Each thing has one owner. The rule is pure and looks at the claims alone, never 
 any order of an agent's arrivals gives the same owners.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -68,21 +69,20 @@ class Holding:
     records: frozenset[int]
 
 
-def foreign_records(mine: Holding, others: Iterable[Holding]) -> dict[int, int]:
-    """The records of `mine` that another session owns, each with the key of that session."""
-    shared: dict[int, list[Claimant]] = {}
-    for other in others:
-        for record in mine.records & other.records:
-            shared.setdefault(record, []).append(other.by)
-    owners: dict[tuple[int, ...], int] = {}  # by the claiming sessions: many records have the same ones
-    foreign = {}
-    for record, claimants in shared.items():
-        sessions = tuple(each.session for each in claimants)
-        if sessions not in owners:
-            owners[sessions] = owner([mine.by, *claimants]).session
-        if owners[sessions] != mine.by.session:
-            foreign[record] = owners[sessions]
-    return foreign
+def owners(records: frozenset[int], holdings: Iterable[Holding]) -> dict[int, int]:
+    """The key of the session that owns each of these records, for those that one of the holdings has."""
+    claimants: dict[int, list[Claimant]] = defaultdict(list)
+    for holding in holdings:
+        for record in records & holding.records:
+            claimants[record].append(holding.by)
+    decided: dict[tuple[int, ...], int] = {}  # by the claiming sessions: many records have the same ones
+    record_owners = {}
+    for record, claiming in claimants.items():
+        sessions = tuple(each.session for each in claiming)
+        if sessions not in decided:
+            decided[sessions] = owner(claiming).session
+        record_owners[record] = decided[sessions]
+    return record_owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from grading.evidence import logs, owner_rule, store
 from grading.evidence.logs import Records
@@ -74,29 +75,33 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
     old_anchors = _anchors(to_update)
     claims_to_add = list(new_claims)
     claims_to_drop: list[Artifact] = []
+    rows: list[Evidence] = []
     for session in to_update.values():
         before = SessionLog.objects.filter(session=session).first()
         log, chosen, has_changed = logs.update_summary(session, before)
+        rows += [row for row, _records in chosen]
         if log is not None:
             summaries[session.pk] = log
         if has_changed:
             affected.add(session.pk)
-            stored = {(row.kind, row.key): row for row in session.artifacts.all() if row.origin == Origin.TRANSCRIPT}
+            stored = {} if before is None else _stored_claims(session)
             claimed = _claims_from_logs(session, chosen)
             # A stored claim that the logs still make stays, with its receipt.
             claims_to_add += [claim for key, claim in claimed.items() if key not in stored]
-            claims_to_drop += [row for key, row in stored.items() if row.kind in LINKS and key not in claimed]
+            claims_to_drop += [row for key, row in stored.items() if key not in claimed]
         affected |= _update_roots(session, log)
+
+    changed = affected | to_update.keys()
 
     # Who owns the records, also those of the earlier logs, which other sessions may regain. Skipped without any logs.
     if affected or old_anchors:
-        changed = affected | to_update.keys()
-        group = _SessionGroup(changed | _sessions_with(old_anchors | _anchors(changed)))
-        affected |= group.store_summaries()
+        anchors = _anchors(changed)
+        group = _SessionGroup(changed | _sessions_with(old_anchors | anchors), rows)
+        affected |= group.store_summaries(changed if old_anchors <= anchors else None)
         summaries |= group.logs  # loaded after the changes above, and changed since
 
-    # Who owns the commits and pull requests.
-    affected |= decide_owners(_lookups(affected | to_update.keys()), claims_to_add, claims_to_drop)
+    # Who owns the commits and pull requests. It does not depend on who owns the records.
+    affected |= decide_owners(_lookups(changed), claims_to_add, claims_to_drop)
     for session in sessions:
         if session.pk in summaries:
             summaries[session.pk].session = session  # also sets `session.log`
@@ -220,7 +225,7 @@ def foreign_records(session: Session) -> frozenset[int]:
     log = store.log_of(session)
     if log is None or not log.carried:
         return frozenset()
-    return frozenset(_SessionGroup({session.pk}).foreign_records(session.pk))
+    return _SessionGroup({session.pk}).foreign_records(session.pk)
 
 
 def _anchors(sessions: Collection[int]) -> set[int]:
@@ -237,104 +242,127 @@ def _sessions_with(anchors: Iterable[int]) -> set[int]:
 
 
 class _SessionGroup:
-    """Some sessions and those that share records with them. A session and its subagents count as one, their root.
+    """Some sessions and those that share records with them.
 
-    A root's records are compared with those of every other root that has an anchor in common with it or its subagents.
-    `logs` are the stored summaries of all these sessions, by key.
+    A session and its subagents count as one, their root. A root's records are compared with those of every other root
+    that has an anchor in common with it or its subagents. `logs` has the stored summaries of all of them, by session.
     """
 
-    def __init__(self, sessions: set[int]) -> None:
-        self._sessions = sessions
-        self.logs = _logs_with_parts(sessions)
-        with_parts = sessions | self.logs.keys()
-        own = RecordAnchor.objects.filter(session__in=with_parts)
-        same = RecordAnchor.objects.filter(record__in=own.values("record")).order_by("session", "record")
-        sessions_by_anchor: dict[int, list[int]] = defaultdict(list)
-        for record, session in same.values_list("record", "session")[:MAX_ANCHOR_ROWS]:
-            sessions_by_anchor[record].append(session)
-        # For each of these sessions, those that have an anchor in common with it, maybe itself too.
-        self._near: dict[int, set[int]] = {key: set() for key in with_parts}
-        for sharing in sessions_by_anchor.values():
-            for key in with_parts.intersection(sharing):
-                self._near[key].update(sharing[:MAX_COMPARED])
-        all_sessions = with_parts.union(*self._near.values())
-        if all_sessions != with_parts:
-            self.logs = _logs_with_parts(all_sessions)
-            all_sessions |= self.logs.keys()
+    def __init__(self, sessions: set[int], rows: Iterable[Evidence] = ()) -> None:
+        """`rows`: those of the sessions' logs that are loaded already."""
+        loaded = _logs_with_parts(sessions)
+        with_parts = sessions | loaded.keys()
+        self._near = _sharers_of_anchors(with_parts)
+        everyone = with_parts.union(*self._near.values())
+        self.logs = loaded if everyone == with_parts else _logs_with_parts(everyone)
+        self._summaries = _Summaries(self.logs, rows)
+        self._roots = self._summaries.roots(sessions)
 
-        self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
-        self._parts: dict[int, list[SessionLog]] = defaultdict(list)  # the logs of each root's subagents
-        for log in self.logs.values():
-            if log.part_of_id is not None:
-                self._parts[log.part_of_id].append(log)
-        files = Evidence.objects.filter(session__in=all_sessions, kind=EvidenceKind.TRANSCRIPT, problem="")
-        self._files = {(row.session_id, row.sha256): row for row in files}
-        self._holdings: dict[int, Holding] = {}  # cache of `_holding`
+    def store_summaries(self, changed: Iterable[int] | None) -> set[int]:
+        """Store how many records of each root which others own, and the digest of what counts.
 
-    def store_summaries(self) -> set[int]:
-        """Decide again which root owns each record, and store how many records of each root others own.
-
+        Only `changed` sessions have other records than before, or another root; None if others lost records, too.
         Returns the keys of the roots for which other records or logs count than before.
         """
-        roots = sorted(self._roots_of(self._sessions) & self.logs.keys())
-        return {key for key in roots if self._store_summary(key)}
+        changed_roots = self._roots if changed is None else self._summaries.roots(changed)
+        roots_by_rivals: dict[frozenset[int], list[int]] = defaultdict(list)  # copies of a log have the same rivals
+        for root in sorted(self._roots):
+            rivals = self._rivals(root)
+            if changed_roots & {root, *rivals}:
+                roots_by_rivals[rivals | {root}].append(root)
+        holdings = {root: self._summaries.holding(root) for root in frozenset().union(*roots_by_rivals)}
+        to_save, affected = list[SessionLog](), set[int]()
+        for rivals, roots in roots_by_rivals.items():
+            records = frozenset[int]().union(*(holdings[root].records for root in roots))
+            owners = owner_rule.owners(records, [holdings[each] for each in sorted(rivals)])
+            for root in roots:
+                log = self.logs[root]
+                before = (log.total, log.carried, log.digest)
+                self._summarise(root, holdings[root].records, owners)
+                if before != (log.total, log.carried, log.digest):
+                    to_save.append(log)
+                if log.digest != before[2]:
+                    affected.add(root)
+        if to_save:
+            SessionLog.objects.bulk_update(to_save, ["total", "carried", "digest"])
+        return affected
 
-    def foreign_records(self, key: int) -> dict[int, int]:
-        """The records of a root that other roots own, each with its owner's key."""
-        near = set(self._near.get(key, ()))
-        for part in self._parts[key]:
-            near |= self._near.get(part.pk, set())
+    def foreign_records(self, root: int) -> frozenset[int]:
+        """The records of a root that other roots own."""
+        rivals = self._rivals(root)
+        if not rivals:
+            return frozenset()
+        mine = self._summaries.holding(root)
+        owners = owner_rule.owners(mine.records, [mine, *map(self._summaries.holding, sorted(rivals))])
+        return frozenset(record for record, owner in owners.items() if owner != root)
+
+    def _rivals(self, root: int) -> frozenset[int]:
+        """The other roots with which this one's records are compared."""
+        near = set[int]().union(*(self._near.get(log.pk, ()) for log in self._summaries.of_root(root)))
         # Samples and real sessions take nothing from each other.
-        is_sample = self.logs[key].session.is_sample
-        roots = [root for root in sorted(self._roots_of(near) - {key}) if root in self.logs]
-        others = [self._holding(root) for root in roots if self.logs[root].session.is_sample == is_sample]
-        return owner_rule.foreign_records(self._holding(key), others) if others else {}
+        is_sample = self.logs[root].session.is_sample
+        roots = self._summaries.roots(near) - {root}
+        return frozenset(each for each in roots if self.logs[each].session.is_sample == is_sample)
 
-    def _roots_of(self, sessions: Iterable[int]) -> set[int]:
-        """The root of each of these sessions: the session that it is part of, or itself."""
-        return {self._roots.get(key, key) for key in sessions}
-
-    def _store_summary(self, key: int) -> bool:
-        """Store a root's number of records, how many of them other roots own, and the digest of what counts.
-
-        Returns whether the digest changed.
-        """
-        log = self.logs[key]
-        foreign = self.foreign_records(key)
+    def _summarise(self, root: int, records: frozenset[int], owners: Mapping[int, int]) -> None:
+        """Set a root's number of records, how many of them other roots own, and the digest of what counts."""
+        log = self.logs[root]
+        foreign = {record: owners[record] for record in records if owners[record] != root}
         carried = Counter(foreign.values())
-        files = [sha256 for row in (log, *self._parts[key]) for sha256 in row.files]
-        digest = ""  # if there is at most one log and all of its records count
+        files = [sha256 for row in self._summaries.of_root(root) for sha256 in row.files]
+        log.total = len(records)
+        log.carried = {str(owner): carried[owner] for owner in sorted(carried)}
+        log.digest = ""  # if there is at most one log and all of its records count
         if foreign or len(files) > 1:
             what_counts = "\n".join([*sorted(files), *map(str, sorted(foreign))])
-            digest = blake2b(what_counts.encode(), digest_size=8).hexdigest()
-        columns = {
-            "total": len(self._holding(key).records),
-            "carried": {str(owner): carried[owner] for owner in sorted(carried)},
-            "digest": digest,
-        }
-        if all(getattr(log, name) == value for name, value in columns.items()):
-            return False
-        digest_before = log.digest
-        for name, value in columns.items():
-            setattr(log, name, value)
-        log.save(update_fields=list(columns))
-        return digest != digest_before
+            log.digest = blake2b(what_counts.encode(), digest_size=8).hexdigest()
 
-    def _holding(self, key: int) -> Holding:
+
+class _Summaries:
+    """Stored summaries of logs by session, among them those of each root's parts, and the rows of the logs."""
+
+    def __init__(self, logs_by_session: Mapping[int, SessionLog], rows: Iterable[Evidence] = ()) -> None:
+        self._logs = logs_by_session
+        self._parts: dict[int, list[SessionLog]] = defaultdict(list)
+        for log in logs_by_session.values():
+            if log.part_of_id is not None:
+                self._parts[log.part_of_id].append(log)
+        self._rows = {(row.session_id, row.sha256): row for row in rows}
+        names = {(log.pk, sha256) for log in logs_by_session.values() for sha256 in log.files}
+        missing = {session for session, _sha256 in names - self._rows.keys()}
+        if missing:
+            files = Evidence.objects.filter(session__in=missing, kind=EvidenceKind.TRANSCRIPT, problem="")
+            self._rows |= {(row.session_id, row.sha256): row for row in files.defer("report", "detail")}
+
+    def roots(self, sessions: Iterable[int]) -> set[int]:
+        """The roots of those of these sessions that have logs: the session that it is part of, or itself."""
+        summaries = [self._logs[key] for key in sessions if key in self._logs]
+        return {log.part_of_id or log.pk for log in summaries} & self._logs.keys()
+
+    def of_root(self, root: int) -> list[SessionLog]:
+        """The summaries of a root and its parts."""
+        return [self._logs[root], *self._parts[root]]
+
+    def claimant(self, root: int) -> Claimant:
+        """A root as a claimant, with the first receipt and the strongest witness of its logs and its parts'."""
+        receipt = min((log.receipt for log in self.of_root(root) if log.receipt), default=0)
+        witness = max((Witness(row.witness).strength for row in self._files(root)), default=0)
+        return replace(claimant(self._logs[root].session), receipt=receipt, witness=witness)
+
+    def holding(self, root: int) -> Holding:
         """The records in the logs of a root and its parts, with the root as their claimant."""
-        if key not in self._holdings:
-            root_and_parts = [self.logs[key], *self._parts[key]]
-            files: list[Evidence] = []
-            for log in root_and_parts:
-                files += [self._files[log.pk, sha256] for sha256 in log.files if (log.pk, sha256) in self._files]
-            ids: set[int] = set()
-            for row in files:
-                ids.update(logs.load_records(row).ids)
-            receipt = min((log.receipt for log in root_and_parts if log.receipt), default=0)
-            witness = max((Witness(row.witness).strength for row in files), default=0)
-            by = replace(claimant(self.logs[key].session), receipt=receipt, witness=witness)
-            self._holdings[key] = Holding(by=by, records=frozenset(ids))
-        return self._holdings[key]
+        records = frozenset[int]().union(*(logs.load_records(row).ids for row in self._files(root)))
+        return Holding(by=self.claimant(root), records=records)
+
+    def _files(self, root: int) -> list[Evidence]:
+        names = [(log.pk, sha256) for log in self.of_root(root) for sha256 in log.files]
+        return [self._rows[name] for name in names if name in self._rows]
+
+
+def claimants(sessions: Collection[int]) -> dict[int, Claimant]:
+    """The roots among these sessions as claimants, with the witness of their logs."""
+    summaries = _Summaries(_logs_with_parts(set(sessions)))
+    return {root: summaries.claimant(root) for root in summaries.roots(sessions).intersection(sessions)}
 
 
 def _logs_with_parts(sessions: set[int]) -> dict[int, SessionLog]:
@@ -345,6 +373,24 @@ def _logs_with_parts(sessions: set[int]) -> dict[int, SessionLog]:
     if missing := roots - loaded.keys():
         loaded |= {row.pk: row for row in rows.filter(Q(pk__in=missing) | Q(part_of__in=missing))}
     return loaded
+
+
+def _sharers_of_anchors(sessions: set[int]) -> dict[int, set[int]]:
+    """For each of these sessions, those that have an anchor in common with it, maybe itself too: of each anchor the
+    first MAX_COMPARED that the site received.
+    """
+    own = RecordAnchor.objects.filter(session__in=sessions)
+    place = Window(RowNumber(), partition_by="record", order_by="session")
+    rows = RecordAnchor.objects.filter(record__in=own.values("record")).annotate(place=place)
+    rows = rows.filter(Q(place__lte=MAX_COMPARED) | Q(session__in=sessions)).order_by("session", "record")
+    sessions_by_anchor: dict[int, list[int]] = defaultdict(list)
+    for record, session in rows.values_list("record", "session")[:MAX_ANCHOR_ROWS]:
+        sessions_by_anchor[record].append(session)
+    near: dict[int, set[int]] = {key: set() for key in sessions}
+    for sharing in sessions_by_anchor.values():
+        for key in sessions.intersection(sharing):
+            near[key].update(sharing[:MAX_COMPARED])
+    return near
 
 
 # --- claims of commits and pull requests ------------------------------------------------------------------------------
@@ -397,7 +443,8 @@ def claims_at(lookups: Iterable[str]) -> QuerySet[Artifact]:
 def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Artifact] = ()) -> set[int]:
     """Decide again who owns what is claimed under these lookup keys. Saves the `new` claims, deletes those `dropped`.
 
-    Returns the keys of the sessions that lost or regained one of their stored claims, and of their roots.
+    Returns the keys of the sessions that lost or regained one of their stored claims, or whose claim passed to or from
+    another agent; and of their roots.
     """
     lookups = lookups | {each.lookup for each in (*new, *dropped)}
     if not lookups:
@@ -408,13 +455,17 @@ def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequ
     claiming = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
     claiming = claiming.only(*CLAIMANT_COLUMNS, *(f"log__part_of__{name}" for name in CLAIMANT_COLUMNS)).order_by()
     roots = {each.pk: part_of(each) or each for each in claiming}
+    agents = {root.pk: root.agent_id for root in roots.values()}
     changed: dict[int | None, list[int]] = defaultdict(list)  # keys of claims by their new `owned_by`
     affected = set()
     for row, owner in zip(rows, _compute_owners(rows, roots), strict=True):
         owned_by = None if owner == row.session_id else owner
         if row.pk is not None and row.owned_by_id != owned_by:
             changed[owned_by].append(row.pk)
-            affected |= {roots[row.session_id].pk, row.session_id}
+            root = roots[row.session_id]
+            owners = {row.owned_by_id or row.session_id, owner}
+            if root.pk in owners or {agents.get(each) for each in owners} != {root.agent_id}:
+                affected |= {root.pk, row.session_id}
         row.owned_by_id = owned_by
     # None (the claiming session itself) comes last: a constraint lets only one claim from facts on a thing have it.
     for owned_by in sorted(changed, key=lambda key: (key is None, key)):
@@ -435,6 +486,12 @@ def _claims_from_logs(
             if (kind, key) not in claims:
                 claims[kind, key] = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row, subject=subject)
     return claims
+
+
+def _stored_claims(session: Session) -> dict[tuple[str, str], Artifact]:
+    """The stored claims that the session's logs made."""
+    rows = [row for row in session.artifacts.all() if row.origin == Origin.TRANSCRIPT and row.kind in LINKS]
+    return {(row.kind, row.key): row for row in rows}
 
 
 def _lookups(sessions: Collection[int]) -> set[str]:

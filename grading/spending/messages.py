@@ -8,28 +8,51 @@ an agent's arrivals changes the result, and an erasure gives the messages to the
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
 from grading.evidence import owner_rule, ownership
-from grading.evidence.material import graded_logs
 from grading.evidence.owner_rule import Holding
 from grading.models import MessageClaim, Session
-from grading.witness import Witness
 
 
-def update_claims(session: Session, messages: Collection[int]) -> bool:
-    """Store which messages the session claims. Returns whether it claims one no longer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageChanges:
+    """What a session's new claims change: the `foreign` messages, which other sessions own, and the keys of the
+    `others` that may pay for other messages than before.
+    """
+
+    foreign: frozenset[int]
+    others: frozenset[int]
+
+
+def update_claims(session: Session, messages: Collection[int]) -> MessageChanges:
+    """Store which messages the session claims, and decide again who owns them and those that it claims no longer."""
     claims = MessageClaim.objects.filter(session=session)
-    before = set(claims.values_list("message", flat=True))
-    wanted = set(messages)
-    has_dropped = bool(before - wanted)
-    if has_dropped:
-        claims.delete()
-        before = set()
+    before, wanted = frozenset(claims.values_list("message", flat=True)), frozenset(messages)
     MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted - before))
-    return has_dropped
+    holdings = _holdings(session)  # also of the messages that are dropped now
+    if before - wanted:
+        claims.delete()
+        MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted))
+    rivals = [holding for key, holding in holdings.items() if key != session.pk]
+    shared = frozenset[int]().union(*(rival.records for rival in rivals))
+    owners_without = owner_rule.owners(shared, rivals)
+    owners = owners_without | owner_rule.owners(shared & wanted, holdings.values())
+    others = set[int]()
+    for message, owner in owners.items():
+        # Which of the messages that it claimed before the session owned isn't known: its log may have changed.
+        if message in before or owner != owners_without[message]:
+            others |= {owner, owners_without[message]}
+    return MessageChanges(foreign=_owned_by_others(session, owners), others=frozenset(others - {session.pk}))
+
+
+def foreign_messages(session: Session) -> frozenset[int]:
+    """The messages that the session claims and another owns."""
+    holdings = _holdings(session)
+    shared = frozenset[int]().union(*(holding.records for holding in holdings.values()))
+    return _owned_by_others(session, owner_rule.owners(shared, holdings.values()))
 
 
 def sharers(sessions: Collection[int]) -> set[int]:
@@ -38,35 +61,28 @@ def sharers(sessions: Collection[int]) -> set[int]:
     return set(others.values_list("session", flat=True).distinct()[: ownership.MAX_COMPARED])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedMessages:
-    """The messages in a session's logs that other sessions claim too: its `own`, and those that are `foreign`."""
+def _holdings(session: Session) -> dict[int, Holding]:
+    """The messages that the session and others claim: by session, of the first MAX_COMPARED others, and its own.
 
-    own: frozenset[int] = frozenset()
-    foreign: frozenset[int] = frozenset()
+    Samples and real sessions take nothing from each other. Empty if nobody else claims one of its messages.
+    """
+    rivals = sharers([session.pk])
+    if not rivals:
+        return {}
+    claims = _claims_of_the_same([session.pk]).filter(session__in=rivals, session__is_sample=session.is_sample)
+    claimed: dict[int, set[int]] = defaultdict(set)
+    for rival, message in claims.values_list("session", "message"):
+        claimed[rival].add(message)
+    claimed[session.pk] = set[int]().union(*claimed.values())
+    claimants = ownership.claimants(claimed)
+    return {key: Holding(by=by, records=frozenset(claimed[key])) for key, by in sorted(claimants.items())}
 
 
-def shared_messages(session: Session) -> SharedMessages:
-    """The messages that the session and others claim, by whether it owns them."""
-    shared: dict[int, set[int]] = defaultdict(set)
-    for other, message in _claims_of_the_same([session.pk]).values_list("session", "message"):
-        shared[other].add(message)
-    if not shared:
-        return SharedMessages()
-    claimed = frozenset(set[int]().union(*shared.values()))
-    rivals = Session.objects.filter(pk__in=sorted(shared)[: ownership.MAX_COMPARED], is_sample=session.is_sample)
-    others = [_holding(rival, frozenset(shared[rival.pk])) for rival in rivals.select_related("log")]
-    foreign = frozenset(owner_rule.foreign_records(_holding(session, claimed), others))
-    return SharedMessages(own=claimed - foreign, foreign=foreign)
+def _owned_by_others(session: Session, owners: dict[int, int]) -> frozenset[int]:
+    return frozenset(message for message, owner in owners.items() if owner != session.pk)
 
 
 def _claims_of_the_same(sessions: Collection[int]) -> QuerySet[MessageClaim]:
     """Other sessions' claims of the messages that these claim."""
     own = MessageClaim.objects.filter(session__in=list(sessions))
     return MessageClaim.objects.filter(message__in=own.values("message")).exclude(session__in=list(sessions))
-
-
-def _holding(session: Session, messages: frozenset[int]) -> Holding:
-    """The session as a claimant of these messages."""
-    witness = max((Witness(row.witness).strength for row in graded_logs(session)), default=0)
-    return Holding(by=replace(ownership.claimant(session), witness=witness), records=messages)

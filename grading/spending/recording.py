@@ -18,7 +18,6 @@ from grading.models import ModelPrice, Session, SessionUsage
 from grading.models.spending import MAX_ROW_TOKENS, TOKEN_COLUMNS, sum_tokens
 from grading.plain import plain_text
 from grading.spending import messages
-from grading.spending.messages import SharedMessages
 from grading.spending.prices import PublishedPrices, Tokens, price_on
 from grading.vocabulary import CostUnknown
 
@@ -48,17 +47,11 @@ def record(session: Session) -> None:
     Runs in the caller's transaction, after `ownership.lock`, once `ownership.update` has decided which logs count.
     """
     loaded = load_responses(session)
-    others_before = messages.sharers([session.pk])
     claimed = [each.message for each in loaded.responses if each.message is not None]
-    has_dropped = messages.update_claims(session, claimed)
-    shared = messages.shared_messages(session)
-    _store(session, loaded, shared)
-    # Nothing changes for others if this session is new, and they own all messages that it shares with them.
-    others = others_before if has_dropped else set[int]()
-    if shared.own or others_before:
-        others |= messages.sharers([session.pk])
-    for other in Session.objects.filter(pk__in=others).with_people().prefetch_related("evidence"):
-        _store(other, load_responses(other), messages.shared_messages(other))
+    changes = messages.update_claims(session, claimed)
+    _store(session, loaded, changes.foreign)
+    for other in Session.objects.filter(pk__in=changes.others).with_people().prefetch_related("evidence"):
+        _store(other, load_responses(other), messages.foreign_messages(other))
 
 
 def load_responses(session: Session) -> SessionResponses:
@@ -100,10 +93,12 @@ def load_responses(session: Session) -> SessionResponses:
     return SessionResponses(responses=responses)
 
 
-def _store(session: Session, loaded: SessionResponses, shared: SharedMessages) -> None:
-    """Replace the session's usage rows by those of the loaded responses that it owns, and update its cost columns."""
+def _store(session: Session, loaded: SessionResponses, foreign: frozenset[int]) -> None:
+    """Replace the session's usage rows by those of the loaded responses without the `foreign` messages, and update its
+    cost columns.
+    """
     problem = loaded.problem
-    own = [each for each in loaded.responses if each.message not in shared.foreign]
+    own = [each for each in loaded.responses if each.message not in foreign]
     if loaded.responses and not own:
         problem = CostUnknown.ELSEWHERE
     rows = usage_rows(session, own)
