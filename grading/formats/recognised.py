@@ -74,8 +74,10 @@ class Cline(Recogniser):
     def score_document(document: Any) -> float:
         first = next(iter(mappings(document)), {})
         is_shown = {"ts", "type"} <= first.keys() and bool({"ask", "say"} & first.keys())
+        if is_shown:
+            return SURE
         is_sent = {"role", "content", "ts"} <= first.keys()
-        return SURE if is_shown else LIKELY if is_sent else NO
+        return LIKELY if is_sent else NO
 
 
 class Goose(Recogniser):
