@@ -1,4 +1,4 @@
-"""Harnesses whose logs are told apart and not read yet: each is refused by its name."""
+"""Harnesses whose logs are recognised but not read yet: each is refused by its name."""
 
 from typing import Any, Final
 

@@ -68,6 +68,7 @@ class MiniSweAgent(BlockParser):
         return self.chain_identity(record.get("value"))
 
     def finish(self) -> list[Event]:
+        """The cost of the session and its end, from the trajectory's info."""
         if not self._info:
             return []
         events: list[Event] = []
