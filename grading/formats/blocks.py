@@ -46,11 +46,13 @@ class BlockParser(Parser):
         return self.build_user_messages(content, at, injected=injected or role != "user")
 
     def _call(self, block: Record, at: datetime | None) -> Event:
+        """The call of a block, whose arguments and ids have different names in different harnesses."""
         arguments = block.get("input", block.get("arguments", block.get("args")))
         call_id = text(block.get("id")) or text(block.get("toolCallId")) or text(block.get("tool_call_id"))
         return self.build_call(self.tools.read_call(text(block.get("name")), arguments, call_id), at)
 
     def _result(self, block: Record, at: datetime | None) -> Event:
+        """The result in a block. Whether it failed is unknown unless a flag records it."""
         failed = block.get("is_error", block.get("isError"))
         call_id = text(block.get("tool_use_id")) or text(block.get("toolCallId")) or text(block.get("tool_call_id"))
         exit_code = exit_code_or_none(block.get("exitCode"))

@@ -40,7 +40,7 @@ from grading.formats.usage import ReportedTokens
 
 MAX_MODELS: Final = 100
 MAX_KINDS: Final = 40
-"""Unknown kinds and tools that are told apart."""
+"""Unknown kinds, and unknown tools, that are counted by name."""
 MAX_NAMED: Final = 5
 MAX_IDENTITY_LENGTH: Final = 64
 BATCH_SIZE, BATCH_BYTES = 100, 1024 * 1024
@@ -242,6 +242,7 @@ class Parser(Recogniser):
         exit_code: int | None = None,
         side: bool = False,
     ) -> ToolResult:
+        """A call's result with the next number. `side`: it belongs to a subagent."""
         return ToolResult(
             number=self.next_number(),
             at=at,
@@ -265,6 +266,7 @@ class Parser(Recogniser):
         speed: str = "",
         copied: bool = False,
     ) -> Usage:
+        """A response's usage with the next number. `cost` is in US dollars; `message` and `speed` as in `Usage`."""
         return Usage(
             number=self.next_number(),
             record=record,

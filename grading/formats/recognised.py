@@ -1,4 +1,4 @@
-"""Harnesses whose logs are told apart and not read yet: each is refused by its name."""
+"""Harnesses whose logs are recognised but not read yet: each is refused by its name."""
 
 from typing import Any, Final
 
@@ -74,8 +74,10 @@ class Cline(Recogniser):
     def score_document(document: Any) -> float:
         first = next(iter(mappings(document)), {})
         is_shown = {"ts", "type"} <= first.keys() and bool({"ask", "say"} & first.keys())
+        if is_shown:
+            return SURE
         is_sent = {"role", "content", "ts"} <= first.keys()
-        return SURE if is_shown else LIKELY if is_sent else NO
+        return LIKELY if is_sent else NO
 
 
 class Goose(Recogniser):

@@ -227,8 +227,15 @@ def _find_on_lines(text: str, lowered: str) -> Iterator[HiddenSpan]:
     if any(len(word) >= random_runs.MIN_LENGTH for word in long_words):
         for start, end in random_runs.find(text):
             yield HiddenSpan(start, end, "secret")
+    yield from _find_by_library(text, lowered)
+
+
+def _find_by_library(text: str, lowered: str) -> Iterator[HiddenSpan]:
+    """The spans of secrets that the library's patterns match."""
     patterns = [(kind, pattern) for needs, kind, pattern in _library() if any(need in lowered for need in needs)]
-    for offset, piece in _pieces(text) if patterns else ():
+    if not patterns:
+        return
+    for offset, piece in _pieces(text):
         for kind, pattern in patterns:
             for match in pattern.finditer(piece):
                 # The key is the longest group, since a pattern may capture other things too. It is the whole match (0)

@@ -70,6 +70,7 @@ def parse(rows: object) -> tuple[Condition, ...]:
 
 
 def _parse_row(row: object) -> Condition:
+    """The condition of a row {"field", "test", "values"}. Raises InvalidCondition."""
     data = row if isinstance(row, Mapping) else {}
     try:
         field, test = Field(str(data.get("field"))), Test(str(data.get("test")))
@@ -91,7 +92,7 @@ def _parse_row(row: object) -> Condition:
 
 
 def describe(rows: object) -> str:
-    """The conditions as a clause, such as "harness is codex and branch matches fix/*"; invalid rows are reported so."""
+    """The conditions as a clause, such as "harness is codex and branch matches fix/*", or that they are invalid."""
     try:
         return " and ".join(map(str, parse(rows)))
     except InvalidCondition:
@@ -133,8 +134,8 @@ def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
         if condition.field is not Field.WORDS:
             return f"{condition.field} {text}"
         start, end = max(0, match.start() - CONTEXT // 2), match.end() + CONTEXT
-        excerpt = f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
-        return f"the task says “{excerpt}”"
+        before, after = "…" if start > 0 else "", "…" if end < len(text) else ""
+        return f"the task says “{before}{text[start:end].strip()}{after}”"
     return ""
 
 

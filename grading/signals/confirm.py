@@ -22,7 +22,7 @@ URL_PATTERNS = {
     EffectKind.ISSUE_OPENED: outputs.ISSUE,
     EffectKind.COMMENT: outputs.COMMENT,
 }
-# What an output says if it has no effect of the kind.
+# Messages that an effect of the kind did not happen.
 REFUSALS = {EffectKind.PR_OPENED: outputs.ALREADY_EXISTS, EffectKind.PR_REVIEWED: outputs.REVIEW_REFUSED}
 CONFIRMATIONS = {
     EffectKind.PR_MERGED: outputs.MERGED,
@@ -199,7 +199,7 @@ def find_suite_runs(intents: Sequence[Intent], result: CallResult) -> list[tuple
 
 
 def _make_run(suite: Suite, text: str, *, passed: bool | None, at: int, place: str = "") -> SuiteRun:
-    """A run with its outcome, and what its output says about failures. A run that was only refused is unknown."""
+    """A run with its outcome and the failures in its output. A run that was only refused is unknown."""
     if passed:
         return SuiteRun(suite=suite, passed=True, at=at, place=place)
     text = outputs.report_ends(text)

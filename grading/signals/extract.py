@@ -139,7 +139,7 @@ class _Collector:
         self.done_digests: set[str] = set()
 
     def feed(self, event: Event) -> None:
-        """Count one event. `extract` handles changes of the session."""
+        """Count one event of the session. `extract` handles the change to another session."""
         if event.at is not None:
             if self.first_at is None or event.at < self.first_at:
                 self.first_at = event.at

@@ -23,7 +23,7 @@ MAX_TEXT = 4_000
 # How many of the user's last messages before a restore are searched for a request to take work back.
 MAX_REQUESTS_BEFORE_RESTORE = 3
 DOCUMENTS = re.compile(r"\.(?:md|mdx|rst|adoc)$", re.IGNORECASE)
-# The session says that tests have to fail for now.
+# Statements that tests have to fail for now.
 DELIBERATE = re.compile(
     r"\b(?:expected|supposed|meant|intended|has|have|needs?|must|should) (?:\w{1,12} ){0,3}(?:fail|be red)\b|"
     r"\bfail(?:s|ing)? (?:on purpose|by design|as (?:expected|intended)|until|for now)|\bfailing (?:unit )?tests?\b|"
@@ -31,7 +31,7 @@ DELIBERATE = re.compile(
     r"\bmüssen\b.{0,30}\b(?:rot|fehlschlagen)\b|\brot sein\b|\bdoit échouer\b|\bdebe fallar\b",
     re.IGNORECASE,
 )
-# The user asks for work to be taken back.
+# Requests of the user to take work back.
 TAKE_BACK = re.compile(
     r"\bundo\b|\brevert\b|\broll (?:\w{1,10} ){0,2}back\b|\btake (?:\w{1,10} ){1,3}back\b|"
     r"\bback (?:\w{1,10} ){0,2}out\b|\bthrow (?:\w{1,12} ){1,3}(?:away|out)\b|\bdiscard\b|"
@@ -217,7 +217,7 @@ def _is_own(run: SuiteRun, first_change: int | None, baseline: Sequence[SuiteRun
 
 
 def _is_deliberate(runs: Sequence[SuiteRun], course: SessionCourse) -> bool:
-    """Whether the session only wrote tests, and says that they have to fail for now."""
+    """Whether the session only wrote tests, and its closing text states that they have to fail for now."""
     last = max((run.at for run in runs), default=0)
     paths = [path for at, path in course.edits if at < last and is_code(path)]
     only_tests = all(TEST_FILE.search(path[-400:]) for path in paths)

@@ -161,7 +161,7 @@ def _repeats_commands(call: ToolCall, commands: Commands) -> bool:
 
 
 def _with_position(intent: Intent, commands: Commands, index: int) -> Intent:
-    """The intent of the command at `index`, with what its position says of its part in the call's success."""
+    """The intent of the command at `index`, with the fields that depend on its position in the command line."""
     before, after = commands[:index], commands[index + 1 :]
     operators = [command.then for command in commands[index:-1]]  # between the command and the last one
     # After these operators a failure ends the call, so if the call succeeds, the command before them has succeeded.
@@ -179,6 +179,7 @@ def _with_position(intent: Intent, commands: Commands, index: int) -> Intent:
 
 
 def _forge_intent(request: forges.ForgeRequest, *, proven: bool) -> Intent:
+    """The intent of a request to a forge."""
     return Intent(
         kind=request.kind,
         target=request.target,

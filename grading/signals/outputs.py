@@ -205,7 +205,7 @@ class PushedRef:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
     """The failures in a runner's report: the names of the failed `tests`, the files and packages that they are in, and
-    their last `count`. Empty and 0 for what it doesn't say.
+    their last `count`. Empty and 0 for what it doesn't have.
     """
 
     tests: frozenset[str] = frozenset()
@@ -235,7 +235,7 @@ def clean_output(text: str) -> str:
 
 
 def find_running(text: str) -> re.Match[str] | None:
-    """The match of RUNNING in the beginning of an output that says that the call still runs; None if it doesn't."""
+    """The notice at the beginning of an output that the call still runs, perhaps with its `id`; None without one."""
     head = text[:MAX_RUNNING]
     return RUNNING.search(head) if "running" in head.lower() else None
 
@@ -300,7 +300,7 @@ def read_test_outcome(text: str) -> bool | None:
 
 
 def shows_refusal(text: str) -> bool:
-    """Whether an output says that a sandbox or the lack of a network refused something."""
+    """Whether an output has a message that a sandbox or the lack of a network refused something."""
     return REFUSED_RESOURCE.search(text.lower()) is not None
 
 
@@ -318,7 +318,7 @@ def report_ends(text: str) -> str:
 
 
 def read_failures(text: str) -> Failures:
-    """What a runner's report says about failures."""
+    """The failures that a runner's report names or counts."""
     tests: set[str] = set()
     places: set[str] = set()
     for match in islice(FAILED_NAME.finditer(text), MAX_FAILED_NAMES):

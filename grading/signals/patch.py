@@ -52,6 +52,7 @@ def parse(text: str) -> Patch:
 
 
 def _file_change(file: PatchedFile) -> FileChange:
+    """The change of one file of a patch."""
     lines = [line for hunk in file for line in hunk]
     return FileChange(
         path=file.path[:MAX_PATH],

@@ -144,6 +144,7 @@ class _Draft:
         self.word = (self.word or "") + text
 
     def end_word(self) -> None:
+        """Add the unfinished word to the arguments, or to the files that output is redirected to."""
         if self.word is None:
             return
         if not self.redirect:

@@ -55,6 +55,7 @@ class TraitsReader:
         self._tools: dict[str, None] = {}
 
     def events(self) -> Iterator[Event]:
+        """The events, unchanged. Another session's task and tools are dropped when a log changes to a new session."""
         for event in self._events:
             if isinstance(event, Boundary) and event.kind == "session_change":
                 self._task, self._tools = "", {}

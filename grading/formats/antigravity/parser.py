@@ -88,6 +88,7 @@ class Antigravity(BlockParser):
         return TranscriptHeader(harness=self.format, started_at=self.started_at, ended_at=self.ended_at)
 
     def _response(self, record: Record) -> Iterator[Event]:
+        """Events of a planner's response: its thinking, its text and its calls, which get ids of our own."""
         at = parse_time(record.get("created_at"))
         yield from self.build_messages(Role.ASSISTANT, text(record.get("thinking")), at, thinking=True)
         yield from self.build_messages(Role.ASSISTANT, text(record.get("content")), at)

@@ -94,6 +94,7 @@ class Atif(BlockParser):
         )
 
     def _step(self, step: Record) -> Iterator[Event]:
+        """Events of a step: its reasoning, its message, its calls with their results, and its usage."""
         at = self.note_time(parse_time(step.get("timestamp")))
         source, message = text(step.get("source")), content_text(step.get("message"))
         yield from self.build_messages(Role.ASSISTANT, text(step.get("reasoning_content")), at, thinking=True)
@@ -112,6 +113,7 @@ class Atif(BlockParser):
             yield from self._usage(mapping(step.get("metrics")), model, at)
 
     def _usage(self, metrics: Record, model: str, at: datetime | None) -> Iterator[Event]:
+        """The usage in a step's metrics, or in the totals of the session; none if it is empty."""
         tokens = ReportedTokens(
             input_tokens=count_or_none(metrics.get("prompt_tokens")),
             output_tokens=count_or_none(metrics.get("completion_tokens")),

@@ -1,1 +1,1 @@
-"""Claude Code: `parser` reads its logs, `messages` its messages, and `tools` says what its tool calls mean."""
+"""Claude Code: `parser` reads its logs, `messages` its messages, and `tools` classifies its tool calls."""

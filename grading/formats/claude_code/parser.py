@@ -85,7 +85,6 @@ class ClaudeCode(Parser):
         at = self.note_time(parse_time(record.get("timestamp")))
         session = text_or_none(record.get("sessionId")) or text_or_none(record.get("session_id"))
         version = record.get("version") or record.get("claude_code_version")
-        # The first value of each field counts.
         for name, value in (
             ("session_id", session),
             ("agent_id", record.get("agentId")),
@@ -104,16 +103,7 @@ class ClaudeCode(Parser):
         if kind != "attachment" and not isinstance(mapping(record.get("message")).get("content"), str | list):
             self.note_unknown(f"{kind} without content")
             return None
-        events = []
-        if session is not None and session != self._session:
-            if self._session is not None:
-                self.problems.note(
-                    "the session id changes: what is above was copied from, or belongs to, another session"
-                )
-                events.append(Boundary(number=self.next_number(), at=at, kind="session_change", detail=session))
-                self._messages.change_session()
-                self.forget_settings()
-            self._session = session
+        events = self._change_session(session, at)
         self._note_settings(record, kind, version)
         side = _is_sidechain(record)
         self._sidechain_flags.add(side)
@@ -124,6 +114,21 @@ class ClaudeCode(Parser):
         else:
             events += self._messages.attachment(record, at, side=side)
         return events
+
+    def _change_session(self, session: str | None, at: datetime | None) -> list[Event]:
+        """Note the session that a conversation line belongs to, None if it has no id. If another one came before, all
+        so far is that one's: then the change is an event.
+        """
+        previous = self._session
+        if session is None or session == previous:
+            return []
+        self._session = session
+        if previous is None:
+            return []
+        self.problems.note("the session id changes: what is above was copied from, or belongs to, another session")
+        self._messages.change_session()
+        self.forget_settings()
+        return [Boundary(number=self.next_number(), at=at, kind="session_change", detail=session)]
 
     def _note_settings(self, record: Record, kind: str, version: object) -> None:
         """Note what a record of this kind shows of the session's settings, its instructions and its skills."""
@@ -231,12 +236,10 @@ class ClaudeCode(Parser):
         messages = self._messages
         yield from messages.drain()
         unreported = read_tokens(mapping(record.get("usage")), self.problems).minus(messages.reported_tokens)
-        cost = usd_or_none(record.get("total_cost_usd"))
-        if cost is not None:
-            # The run's total so far. A total below the reported cost is of another run and counts in full.
-            total_cost = cost
-            if total_cost >= messages.reported_cost:
-                cost -= messages.reported_cost
+        cost = total_cost = usd_or_none(record.get("total_cost_usd"))  # of the run so far
+        if total_cost is not None:
+            if total_cost >= messages.reported_cost:  # else it is of another run, and counts in full
+                cost = total_cost - messages.reported_cost
             messages.reported_cost = total_cost
         if not unreported.is_empty or cost is not None:
             messages.reported_tokens = messages.reported_tokens.plus(unreported)

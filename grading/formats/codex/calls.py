@@ -138,7 +138,7 @@ def _with_outcome(result: ToolResult, call_end: CallEnd) -> ToolResult:
 
 
 def _read_call_end(event: Record, kind: str) -> CallEnd:
-    """The end of a call from an event of a `kind` in END_EVENTS; `failed` is None if the event doesn't tell."""
+    """The end of a call from an event of a `kind` in END_EVENTS; `failed` is None if the event doesn't record it."""
     if kind == "exec_command_end":
         exit_code = exit_code_or_none(event.get("exit_code"))
         command = tools.command_of({"command": event.get("command")})

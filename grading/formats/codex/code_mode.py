@@ -239,17 +239,19 @@ def _match_joined(shapes: list[Any], printed: str) -> Iterator[FieldMatch]:
     matches: list[FieldMatch] = []
     for is_leading in (True, False):
         while shapes and (part := _outer_part(shapes, printed, is_leading=is_leading)) is not None:
-            shape = shapes.pop(0 if is_leading else -1)
-            printed = printed[len(part) :] if is_leading else printed[: len(printed) - len(part)]
+            if is_leading:
+                shape, printed = shapes.pop(0), printed[len(part) :]
+            else:
+                shape, printed = shapes.pop(), printed[: len(printed) - len(part)]
             if isinstance(shape, Result):
                 matches.append((shape.call, shape.path, part))
-    if not shapes:
-        if not printed:  # else the text has something that no shape accounts for
-            yield from matches
-        return
-    if isinstance(shapes[0], str) or isinstance(shapes[-1], str):  # a literal is missing
+    is_unaccounted = not shapes and bool(printed)
+    is_literal_missing = any(isinstance(shape, str) for shape in (*shapes[:1], *shapes[-1:]))
+    if is_unaccounted or is_literal_missing:
         return
     yield from matches
+    if not shapes:
+        return
     sources = frozenset[int]().union(*map(calls_in, shapes))
     if len(shapes) == 1 and isinstance(shapes[0], Result | Json):
         yield from _match_shape(shapes[0], printed)

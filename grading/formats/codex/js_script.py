@@ -150,7 +150,12 @@ class _Walker:
             self._branch_depth -= 1
 
     def _calls(self, *values: Any) -> frozenset[int]:
+        """Indexes of the tool calls whose results the values contain."""
         return calls_in(*values, step_budget=self._step_budget)
+
+    def _spend_for(self, value: Any) -> None:
+        """Spend the steps that it takes to copy or walk through a value."""
+        calls_in(value, step_budget=self._step_budget)
 
     # Statements
 
@@ -164,6 +169,7 @@ class _Walker:
             self._execute(statement, scope)
 
     def _execute(self, node: Node, scope: Scope) -> None:  # noqa: C901, PLR0912 - a case per kind of node
+        """Walk through one statement."""
         with self._deeper():
             match node.type:
                 case "expression_statement" | "else_clause" | "finally_clause":
@@ -373,7 +379,7 @@ class _Walker:
                     fields[self._tree.text(part)] = self.evaluate(part, scope)
                 case "spread_element":
                     spread = self.evaluate(self._tree.only_part(part), scope)
-                    self._calls(spread)  # only to spend the steps that copying it is worth
+                    self._spend_for(spread)
                     if isinstance(spread, dict):
                         fields |= spread
                     else:
@@ -550,7 +556,7 @@ class _Walker:
         if name.startswith("tools."):
             if len(self.script.calls) >= MAX_CALLS:
                 raise UnreadableScriptError(f"more than {MAX_CALLS} calls")
-            self._calls(first)
+            self._spend_for(first)
             self.script.calls.append(ScriptCall(name=name.removeprefix("tools."), argument=first))
             return Result(len(self.script.calls) - 1)
         if name in ("text", "image"):
@@ -572,7 +578,7 @@ class _Walker:
         if name == "String":
             return self._concatenate([first])
         if isinstance(first, dict) and name.startswith("Object."):
-            self._calls(first)
+            self._spend_for(first)
             if name in ("Object.keys", "Object.values"):
                 return list(first if name == "Object.keys" else first.values())
             if name == "Object.entries":
@@ -581,7 +587,7 @@ class _Walker:
 
     def _print(self, value: Any) -> None:
         """Add an item to the output; what is printed becomes uncertain if that may not happen."""
-        self._calls(value)
+        self._spend_for(value)
         if self._branch_depth or self.script.items is None or len(self.script.items) >= MAX_ITEMS:
             self.script.items = None
         else:
@@ -598,7 +604,7 @@ class _Walker:
             self._call_unknown(*arguments)
             return owner
         if isinstance(owner, list):
-            self._calls(owner)
+            self._spend_for(owner)
             if name in LIST_MUTATORS:
                 raise UnsupportedScriptError("a list that is changed")
             if name in ("map", "forEach") and isinstance(first, Function):
@@ -607,11 +613,15 @@ class _Walker:
             if name == "entries":
                 return [[index, item] for index, item in enumerate(owner)]
             if name == "join" and (isinstance(first, str) or not arguments):
-                texts: list[Any] = []
-                for item in owner:
-                    texts += ["," if first is None else first, "" if item is None else item]
-                return self._concatenate(texts[1:] or [""])  # without the separator before the first item
+                return self._join(owner, "," if first is None else first)
         return self._call_unknown(owner, *arguments)
+
+    def _join(self, values: list[Any], separator: str) -> Any:
+        """The texts of values with a separator between each two; None is an empty text, as in JavaScript."""
+        parts: list[Any] = []
+        for value in values:
+            parts += [separator, "" if value is None else value]
+        return self._concatenate(parts[1:] or [""])
 
 
 def _is_number(value: Any) -> bool:

@@ -128,21 +128,14 @@ class Droid(BlockParser):
         match = EXIT_CODE.search(output[:300]) or EXIT_CODE.search(output[-300:])
         exit_code = int(match[1] or match[2]) if match else None
         failed = block.get("is_error") is True or bool(exit_code)
-        return self.build_result(
-            text(block.get("tool_use_id")),
-            output,
-            at,
-            failed=failed,
-            exit_code=exit_code,
-        )
+        return self.build_result(text(block.get("tool_use_id")), output, at, failed=failed, exit_code=exit_code)
 
     def _stream_result(self, record: Record) -> Event:
-        value, call_id = record.get("value"), text(record.get("toolCallId"))
-        exit_code = exit_code_or_none(mapping(value).get("exitCode"))
-        output = content_text(value) or "\n".join(
-            filter(None, [text(mapping(value).get(key)) for key in ("stdout", "stderr")])
-        )
+        """The result of a call in the stream; its value is text, or an object with the output streams."""
+        value, at = record.get("value"), parse_time(record.get("timestamp"))
+        fields = mapping(value)
+        exit_code = exit_code_or_none(fields.get("exitCode"))
+        streams = [text(fields.get("stdout")), text(fields.get("stderr"))]
+        output = content_text(value) or "\n".join(filter(None, streams))
         failed = record.get("isError") is True or bool(exit_code)
-        return self.build_result(
-            call_id, output, parse_time(record.get("timestamp")), failed=failed, exit_code=exit_code
-        )
+        return self.build_result(text(record.get("toolCallId")), output, at, failed=failed, exit_code=exit_code)

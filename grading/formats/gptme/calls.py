@@ -122,7 +122,7 @@ def find_plain_calls(content: str) -> list[GptmeCall]:
 
 
 def find_ran_command(output: str) -> str:
-    """The command that an output says it is of, perhaps only its beginning; "" if it names none."""
+    """The command whose output this is, perhaps only its beginning; "" if the output names none."""
     match = RAN.match(output.lstrip())
     return (match["short"] or match["block"]) if match else ""
 
@@ -134,9 +134,10 @@ def is_shortened(ran: str) -> bool:
 
 def is_same_command(command: str, ran: str) -> bool:
     """Whether a call's command is the one that an output names, by the first letters and digits of both."""
-    one, other = (re.sub(r"\W+", "", text[: 10 * COMPARED]) for text in (command, SHORTENED.sub("", ran)))
+    own = re.sub(r"\W+", "", command[: 10 * COMPARED])
+    other = re.sub(r"\W+", "", SHORTENED.sub("", ran)[: 10 * COMPARED])
     size = min(len(other), COMPARED) if is_shortened(ran) else COMPARED
-    return one[:size] == other[:size]
+    return own[:size] == other[:size]
 
 
 def remove_calls(content: str, calls: list[GptmeCall]) -> str:

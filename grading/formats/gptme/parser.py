@@ -176,6 +176,7 @@ class Gptme(Parser):
             yield self.build_usage(tokens, model=model, at=at, cost=cost)
 
     def _call(self, call: call_syntax.GptmeCall, at: datetime | None) -> ToolCall:
+        """The event of a call, which stays open until its output comes."""
         number = self.next_number()
         self._last_call = call.call_id or f"gptme-{number}"
         self._open_calls.append(self._last_call)

@@ -90,13 +90,17 @@ def _time(session: dict[str, Any], time: str) -> str:
 
 
 def _read_message(speaker: str, part: str, output: str) -> tuple[dict[str, Any], str]:
-    """(the message, or nothing if it says nothing; the tool's own output that follows it). `output`: what precedes."""
-    text, _, after = part.partition(WIPE)
+    """(the message, empty if it has no text; the tool's own output that follows it).
+
+    `part` is what the speaker's name is followed by, and `output` the tool's own output before it.
+    """
+    text, _wipe, after = part.partition(WIPE)
     text = CLOSING.split(text, maxsplit=1)[0].strip()
     if speaker == "Assistant":
         reply = _put_thoughts_first(text.removeprefix(WAITING).strip())
         # Versions of 2024 don't wipe after a reply: the tool's own output is at the end of what follows its last call.
-        return ({"role": "assistant", "content": reply} if reply else {}), after or text.rpartition("```")[2]
+        next_output = after or text.rpartition("```")[2]
+        return ({"role": "assistant", "content": reply} if reply else {}), next_output
     if BUDGET.match(text):
         return {}, output
     return {"role": speaker.lower(), "content": _restore_brackets(text, output)}, output

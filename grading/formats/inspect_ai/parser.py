@@ -158,9 +158,10 @@ class InspectAi(Parser):
     def _result(self, message: Record) -> Event:
         """A call's result. Inspect records no exit code, so whether a shell's command failed is unknown."""
         error = mapping(message.get("error"))
-        is_shell = TOOLS.kinds.get(text(message.get("function"))) == "shell"
         output = content_text(message.get("content")) or text(error.get("message"))
-        failed = True if error else None if is_shell else False
+        failed: bool | None = bool(error)
+        if not error and TOOLS.kinds.get(text(message.get("function"))) == "shell":
+            failed = None
         return self.build_result(text(message.get("tool_call_id")), output, None, failed=failed)
 
     def _usage(self, usage_by_model: Record) -> Iterator[Event]:

@@ -134,6 +134,7 @@ class Kimi(BlockParser):
         return []
 
     def _usage(self, event: Record, at: datetime | None) -> Iterator[Event]:
+        """The usage of a step; none if it records no tokens."""
         usage = mapping(event.get("usage"))
         tokens = ReportedTokens(
             input_tokens=count_or_none(usage.get("inputOther")),

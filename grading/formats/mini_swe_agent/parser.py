@@ -47,9 +47,8 @@ class MiniSweAgent(BlockParser):
     @staticmethod
     def score_document(document: Any) -> float:
         fields = mapping(document)
-        if text(fields.get("trajectory_format")).startswith("mini-swe-agent") or "mini_version" in mapping(
-            fields.get("info")
-        ):
+        is_named = text(fields.get("trajectory_format")).startswith("mini-swe-agent")
+        if is_named or "mini_version" in mapping(fields.get("info")):
             return SURE
         messages = document if isinstance(document, list) else fields.get("messages")
         first = next(iter(mappings(messages)), {})
@@ -69,10 +68,14 @@ class MiniSweAgent(BlockParser):
         return self.chain_identity(record.get("value"))
 
     def finish(self) -> list[Event]:
-        cost = usd_or_none(mapping(self._info.get("model_stats")).get("instance_cost"))
-        usage: list[Event] = [self.build_usage(ReportedTokens(), model=self._model, at=None, cost=cost)] if cost else []
+        """The cost of the session and its end, from the trajectory's info."""
+        if not self._info:
+            return []
+        events: list[Event] = []
+        if cost := usd_or_none(mapping(self._info.get("model_stats")).get("instance_cost")):
+            events.append(self.build_usage(ReportedTokens(), model=self._model, at=None, cost=cost))
         detail = text(self._info.get("exit_status"))[:200]
-        return [*usage, Boundary(number=self.next_number(), kind="end", detail=detail)] if self._info else usage
+        return [*events, Boundary(number=self.next_number(), kind="end", detail=detail)]
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
@@ -89,13 +92,15 @@ class MiniSweAgent(BlockParser):
 
     def _message(self, message: Record) -> Iterator[Event]:
         """Events of a message: the prompt, the task, a response with its call, or an output."""
-        role, content = text(message.get("role")), content_text(message.get("content"))
-        at = self.note_time(parse_time(mapping(message.get("extra")).get("timestamp")))
+        role, content, extra = (
+            text(message.get("role")),
+            content_text(message.get("content")),
+            mapping(message.get("extra")),
+        )
+        at = self.note_time(parse_time(extra.get("timestamp")))
         if role == "assistant":
             yield from self.build_messages(Role.ASSISTANT, ACTION.sub("", content), at)
-            commands = [
-                text(action.get("command")) for action in mappings(mapping(message.get("extra")).get("actions"))
-            ]
+            commands = [text(action.get("command")) for action in mappings(extra.get("actions"))]
             self._call_ids = []
             for command in commands or ACTION.findall(content):
                 call_id = f"action-{self._last_number + 1}"

@@ -148,6 +148,7 @@ class OpenHands(Parser):
         return self.build_messages(Role.ASSISTANT, content_text(_arguments(event).get("thought")), at)
 
     def _action(self, event: Record, kind: str, at: datetime | None) -> list[Event]:
+        """Events of an action: a message, a compaction, the final answer, or a call with the thought beside it."""
         arguments = _arguments(event)
         if kind == "message":
             # In early versions only the first message, the task, was a person's, and nothing says who wrote it.

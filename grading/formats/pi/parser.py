@@ -103,6 +103,7 @@ class Pi(BlockParser):
         )
 
     def _message(self, message: Record, at: datetime | None) -> Iterator[Event]:
+        """Events of a message by its role; after an assistant's, its usage and the error that ended it."""
         role = text(message.get("role"))
         if role == "toolResult":
             yield from self.content_events("tool", {**message, "type": "toolResult"}, at)

@@ -93,6 +93,7 @@ class Qwen(BlockParser):
         )
 
     def _part(self, part: Record, kind: str, at: datetime | None) -> Iterator[Event]:
+        """Events of a part of a message: a thought or text, a call and a result. `kind` is the record's type."""
         if part.get("thought") is True:
             yield from self.build_messages(Role.ASSISTANT, text(part.get("text")), at, thinking=True)
         else:

@@ -1,1 +1,1 @@
-"""SWE-agent: `parser` reads its trajectories, `actions` says what its commands mean."""
+"""SWE-agent: `parser` reads its trajectories, `actions` classifies its commands."""

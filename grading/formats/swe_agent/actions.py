@@ -72,6 +72,7 @@ def _call(
     path: str = "",
     clarity: Clarity = Clarity.UNDERSTOOD,
 ) -> ToolCall:
+    """A call without a number and an id."""
     return ToolCall(
         number=0, call_id="", name=name, kind=kind, arguments=arguments, command=command, path=path, clarity=clarity
     )
