@@ -95,7 +95,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     page.click("text=/Judge 2 sessions again/")
     page.wait_for_selector("text=0 of 2 sessions finished")
     page.click("text=Cancel what is still queued")
-    assert "2 queued questions called off" in page.inner_text(".messages")
+    assert "2 queued jobs cancelled" in page.inner_text(".messages")
     assert "Cancelled" in page.inner_text(".state-line")
 
 

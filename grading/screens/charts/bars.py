@@ -147,18 +147,18 @@ class RewardDifference:
 
 
 def reach(differences: Iterable[RewardDifference]) -> float:
-    """The smallest round reach, at most 1, so that an axis from −reach to +reach covers all intervals."""
+    """The smallest round number, at most 1, such that an axis from its negative to it covers all intervals."""
     most = max((max(-each.low, each.high) for each in differences), default=0.0)
     return min(round_up(most, least=LEAST_REACH), 1.0)
 
 
-def difference(effect: RewardDifference | None, far: float) -> SafeString:
-    """A row on the axis from −`far` to `far`, empty for None."""
+def difference(effect: RewardDifference | None, limit: float) -> SafeString:
+    """A difference with its interval on an axis from −`limit` to `limit`; empty for None."""
     marks = [wide_line("axis", 50, 0, DIFFERENCE)]
     if effect is None:
         return wide(DIFFERENCE, marks, "cannot tell")
-    kind, x = "causal" if effect.is_causal else "observational", Axis(-far, far, 0, 100)
-    low, at, high = (x.at(min(max(each, -far), far)) for each in (effect.low, effect.mean, effect.high))
+    kind, x = "causal" if effect.is_causal else "observational", Axis(-limit, limit, 0, 100)
+    low, at, high = (x.at(min(max(each, -limit), limit)) for each in (effect.low, effect.mean, effect.high))
     marks += [
         f'<line class="interval" x1="{low:.2f}%" x2="{high:.2f}%" y1="{MIDDLE:g}" y2="{MIDDLE:g}"/>',
         wide_line("interval", low, MIDDLE - 4, MIDDLE + 4),
@@ -169,14 +169,14 @@ def difference(effect: RewardDifference | None, far: float) -> SafeString:
     return wide(DIFFERENCE, marks, label)
 
 
-def effects_scale(far: float) -> SafeString:
+def effects_scale(limit: float) -> SafeString:
     """The ends and the middle of the axis, for the head of a column of differences."""
-    end = f"{far:g}".removeprefix("0")
+    end = f"{limit:g}".removeprefix("0")
     marks = (wide_text(0, 12, f"−{end}"), wide_text(50, 12, "0", "middle"), wide_text(100, 12, f"+{end}", "end"))
     return wide(16, marks, f"Axis from −{end} to +{end}")
 
 
-# --- the eleven stops of a grade, and what is drawn above and below them
+# --- the eleven stops of a grade, with marks above and below
 
 STOPS = 11
 # A label beside a mark beyond this is on the mark's other side.
@@ -194,18 +194,20 @@ def reward_mark(reward: float, source: str) -> SafeString:
 
 
 def bands(rows: Sequence[Mapping[str, Any]], value: float | None) -> SafeString:
-    """A line below the stops of each band; that of the band of `value` in [0, 1] is strong. `rows` ascend from 0, each
-    with "name" and "low".
+    """A line below the stops of each band, and the band's name; that of the band of `value` in [0, 1] is highlighted.
+
+    `rows` are the bands in ascending order from 0, each with "name" and "low".
     """
     lows = [float(row["low"]) for row in rows]
-    current = None if value is None else max(i for i, low in enumerate(lows) if low <= value)
+    current = None if value is None else band_of(rows, value)
     marks = []
-    ends = [ceil(round(low * (STOPS - 1), 6)) for low in lows] + [STOPS]
-    for i, (row, (first, after)) in enumerate(zip(rows, pairwise(ends), strict=True)):
-        css, x, width = " on" * (i == current), 100 * first / STOPS, 100 * (after - first) / STOPS
+    first_stops = [ceil(round(low * (STOPS - 1), 6)) for low in lows]
+    for row, (first, after) in zip(rows, pairwise([*first_stops, STOPS]), strict=True):
+        css = " on" if row is current else ""
+        x, width = 100 * first / STOPS, 100 * (after - first) / STOPS
         marks.append(f'<rect class="band{css}" x="{x:.2f}%" y="0" width="{width - 0.5:.2f}%" height="2"/>')
-        # One stop has no room for a name.
-        if after - first > 1:
+        has_room_for_name = after - first > 1
+        if has_room_for_name:
             marks.append(
                 f'<text class="tick{css}" x="{x + width / 2:.2f}%" y="15" text-anchor="middle">'
                 f"{escape(row['name'])}</text>"

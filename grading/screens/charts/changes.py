@@ -44,7 +44,8 @@ def waterfall(
     plot = _Plot(size, scale, len(steps) + 2)
     ends = (write_value(before), write_value(after))
     marks = [
-        level(write_level(each), plot.y.at(each), LEFT if size.is_narrow else 34.0, size.width) for each in scale.levels
+        level(write_level(each), plot.y.at(each), LEFT if size.is_narrow else PLAIN_LEFT, size.width)
+        for each in scale.levels
     ]
     marks += plot.end(0, before, ends[0], "before")
     value = before
@@ -59,7 +60,7 @@ def waterfall(
 
 
 class _Plot:
-    """Where the columns and levels of a waterfall are."""
+    """The axes of a waterfall, and its marks in pixels. Columns are counted from 0."""
 
     def __init__(self, size: ChartSize, scale: ValueScale, columns: int) -> None:
         self.size = size

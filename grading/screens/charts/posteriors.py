@@ -1,4 +1,4 @@
-"""What a bandit believes: densities on an axis, means before and after a correction, and an arm's climbing share."""
+"""Posteriors: densities on an axis, means before and after a correction, and an arm's share by number of sessions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def ridges(
         y = (height - 12) / (top * math.sqrt(peak))
         return [(x * width, base - density * y) for x, density in curve if density > VISIBLE * peak]
 
-    drawn = {}
+    pictures = {}
     for name, curve in curves.items():
         mean, path = posteriors[name].mean, scale(curve)
         marks, label = [_quarters(width, height), area("is", path, base)], f"{name}: mean {thousandths(mean)}"
@@ -74,12 +74,12 @@ def ridges(
             label += f", beside {thousandths(others[name].mean)}"
             marks.append(open_path(css, scale(dashed[name])))
         marks.append(line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base))
-        drawn[name] = svg(width, height, marks, label, stretch=True)
-    return drawn
+        pictures[name] = svg(width, height, marks, label, stretch=True)
+    return pictures
 
 
 def move(arm: ArmMove) -> SafeString:
-    """An arm's mean on a 0–1 axis, before (thin) and after (thick, in the colour of people)."""
+    """An arm's mean on a 0–1 axis, before a correction (thin) and after it (thick, in the colour of people)."""
     width, height = MOVE
     before, after, middle = arm.mean_before, arm.mean_after, height / 2
     marks = [
@@ -159,15 +159,15 @@ def compared(before: Beta, here: Beta, other: Beta, names: tuple[str, str], widt
     """Two posteriors (filled and dotted, with their `names`) that began as the same one (dashed), with their means."""
     height = COMPARED
     curves = Curves.from_posteriors([before, here, other], width, height - 18, 34)
-    was, now, wrong = curves.paths
+    before_path, here_path, other_path = curves.paths
     marks = [
         curves.axis,
-        open_path("was", was),
-        area("here", now, curves.base),
-        open_path("floors", wrong),
-        curves.mean_line("was-mean", before, was),
-        curves.mean_line("here-mean", here, now),
-        curves.mean_line("floors-mean", other, wrong),
+        open_path("was", before_path),
+        area("here", here_path, curves.base),
+        open_path("floors", other_path),
+        curves.mean_line("was-mean", before, before_path),
+        curves.mean_line("here-mean", here, here_path),
+        curves.mean_line("floors-mean", other, other_path),
     ]
     labels = [f"{thousandths(each.mean)} {name}" for each, name in zip((here, other), names, strict=True)]
     is_lower = curves.x.at(here.mean) < curves.x.at(other.mean)
@@ -179,7 +179,7 @@ def compared(before: Beta, here: Beta, other: Beta, names: tuple[str, str], widt
 
 
 def beliefs(posteriors: Mapping[str, Beta], name: str) -> SafeString:
-    """Posteriors of an arm on one axis, each a line of the class that is its key."""
+    """An arm's posteriors on one axis, each a line whose CSS class is its key."""
     width, height = CURVES
     curves = Curves.from_posteriors(list(posteriors.values()), width, height - 18, 18)
     marks, means = [curves.axis], []
@@ -194,6 +194,7 @@ def _beside(x: float, y: float, label: str, *, is_before: bool, css: str = "") -
 
 
 def _curve(posterior: Beta, low: float, high: float) -> list[Point]:
+    """POINTS points (value, density) between two values in [0, 1]."""
     xs = [low + (high - low) * (i + 0.5) / POINTS for i in range(POINTS)]
     return [(x, posterior.density(min(max(x, 1e-6), 1 - 1e-6))) for x in xs]
 
@@ -203,6 +204,7 @@ def _peak(curve: Sequence[Point]) -> float:
 
 
 def _height_at(path: Sequence[Point], x: float) -> float:
+    """The y of the path's point that is nearest to x."""
     return min(path, key=lambda point: abs(point[0] - x))[1]
 
 
@@ -210,8 +212,8 @@ def _height_at(path: Sequence[Point], x: float) -> float:
 
 
 def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
-    """The mean after each finished step: of this site (a line) and of a site that learns floors (dotted). `means` has
-    both for each step.
+    """The mean after each finished step, of this site (a line) and of a site that learns floors (dotted). `means` has
+    the pair for each of the finished steps, at least one.
     """
     width, height = STEPS
     values = [value for pair in means for value in pair]

@@ -126,38 +126,49 @@ class _Label:
 
 def _outages_above(outages: Iterable[OutageSpan], columns: Sequence[Column], right_end: float) -> list[str]:
     """Marks above the columns: a line as wide as the bar, with the hours of the outage in red. The last few outages
-    have labels, placed so that they cover no bar, line or other label.
+    have labels.
     """
-    drawn = [(outage, own) for outage in outages if (own := _days(outage, columns))]
-    marked = {column.day for _outage, own in drawn for column in own}
-    tops = [replace(each, top=each.top - GAP) if each.day in marked else each for each in columns]
-    marks = [rect("f-rule", (each.x, each.top - GAP, each.width, 1), "") for each in columns if each.day in marked]
-    for outage, own in drawn:
-        for column in own:
-            hours = Axis(0, 24, column.x, column.x + column.width)
-            start = hours.at(_hour(outage.since) if outage.since.date() == column.day else 0.0)
-            end = hours.at(_hour(outage.until) if outage.until.date() == column.day else 24.0)
-            width = max(end - start, 2.0)
-            box = (min(start, column.x + column.width - width), column.top - GAP - 1.5, width, 4)
-            marks.append(rect("f-alarm", box, outage.label))
+    visible = [(outage, days) for outage in outages if (days := _days(outage, columns))]
+    outage_days = {column.day for _outage, days in visible for column in days}
+    marks = [rect("f-rule", (each.x, each.top - GAP, each.width, 1), "") for each in columns if each.day in outage_days]
+    for outage, days in visible:
+        marks += [_outage_hours(outage, column) for column in days]
+    raised = [replace(each, top=each.top - GAP) if each.day in outage_days else each for each in columns]
     labels: list[_Label] = []
-    for outage, own in drawn[-LABELLED:]:
-        column = own[-1]
-        width, middle = LETTER * len(outage.label), column.x + column.width / 2
-        x1 = min(max(middle - width / 2, tops[0].x), right_end - width)
-        x2 = x1 + width
-        below = [each.top for each in tops if each.x < x2 and each.x + each.width > x1]
-        y = min(below or [column.top]) - 4
-        for each in sorted(labels, key=lambda label: -label.y):
-            if each.x1 < x2 and each.x2 > x1 and abs(each.y - y) < LINE:
-                y = each.y - LINE
-        labels.append(_Label(x1=x1, x2=x2, y=y))
-        marks.append(text(x1, y, outage.label, "start", "red"))
+    for outage, days in visible[-LABELLED:]:
+        label = _place_label(outage, days[-1], raised, labels, right_end)
+        labels.append(label)
+        marks.append(text(label.x1, label.y, outage.label, "start", "red"))
     return marks
 
 
-def _hour(moment: dt.datetime) -> float:
-    return moment.hour + moment.minute / 60
+def _outage_hours(outage: OutageSpan, column: Column) -> str:
+    """The hours of an outage on one day, in red above its column."""
+    hours = Axis(0, 24, column.x, column.x + column.width)
+    start = hours.at(_hour(outage.since) if outage.since.date() == column.day else 0.0)
+    end = hours.at(_hour(outage.until) if outage.until.date() == column.day else 24.0)
+    width = max(end - start, 2.0)
+    box = (min(start, column.x + column.width - width), column.top - GAP - 1.5, width, 4)
+    return rect("f-alarm", box, outage.label)
+
+
+def _place_label(
+    outage: OutageSpan, column: Column, columns: Sequence[Column], labels: Sequence[_Label], right_end: float
+) -> _Label:
+    """The place of an outage's label above its last `column`, where it covers no other column and no other label."""
+    width, middle = LETTER * len(outage.label), column.x + column.width / 2
+    x1 = min(max(middle - width / 2, columns[0].x), right_end - width)
+    x2 = x1 + width
+    tops_below = [each.top for each in columns if each.x < x2 and each.x + each.width > x1]
+    y = min(tops_below or [column.top]) - 4
+    for each in sorted(labels, key=lambda label: -label.y):
+        if each.x1 < x2 and each.x2 > x1 and abs(each.y - y) < LINE:
+            y = each.y - LINE
+    return _Label(x1=x1, x2=x2, y=y)
+
+
+def _hour(time: dt.datetime) -> float:
+    return time.hour + time.minute / 60
 
 
 def _days(outage: OutageSpan, columns: Sequence[Column]) -> list[Column]:
@@ -180,7 +191,7 @@ class DayCost:
 
 
 def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
-    """Money by day, oldest first. What is only expected has the class `expected_css`, and is hatched by default."""
+    """Costs by day, oldest first. Expected costs have the class `expected_css`, and are hatched by default."""
     x0, base = 4.0, COSTS - 24.0
     ceiling = round_up(max((bar.reported + bar.expected for bar in bars), default=0), least=0.02)
     y = Axis(0, ceiling, base, 12)
@@ -190,16 +201,19 @@ def costs(bars: Sequence[DayCost], *, expected_css: str = "") -> SafeString:
         css, at = "grid" if amount else "axis", y.at(amount)
         marks.append(f'<line class="{css}" x1="4%" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>')
         marks.append(wide_text(0, at - 4, _dollars(amount)))
-    every = max(1, round(len(bars) / 30))
+    days_per_label = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
-        x, top = x0 + index * step, y.at(bar.reported)
-        for fill, bottom, height in (("f-ink", base, base - top), (expected_css, top, base - y.at(bar.expected))):
-            marks.append(wide_rect(fill, (x, bottom - height, step * 0.6, height), bar.label) if height else "")
-        is_last = index == len(bars) - 1
-        if (len(bars) - 1 - index) % every == 0:
-            label = _day_label(bar.day, is_first=index == 0, is_last=is_last)
-            rare = "" if (len(bars) - 1 - index) % (5 * every) == 0 else "opt"  # a phone has room for a few
-            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" if is_last else rare))
+        x, top, width = x0 + index * step, y.at(bar.reported), step * 0.6
+        reported_height, expected_height = base - top, base - y.at(bar.expected)
+        if reported_height:
+            marks.append(wide_rect("f-ink", (x, top, width, reported_height), bar.label))
+        if expected_height:
+            marks.append(wide_rect(expected_css, (x, top - expected_height, width, expected_height), bar.label))
+        days_to_last = len(bars) - 1 - index
+        if days_to_last % days_per_label == 0:
+            label = _day_label(bar.day, is_first=index == 0, is_last=days_to_last == 0)
+            css = "" if days_to_last % (5 * days_per_label) == 0 else "opt"  # a phone has room for every fifth label
+            marks.append(wide_text(x + width / 2, COSTS - 8, label, "middle", "ink" if days_to_last == 0 else css))
     total = sum(bar.reported for bar in bars)
     return wide(COSTS, marks, f"Cost by day, {len(bars)} days: ${total:.2f} known")
 
@@ -233,8 +247,8 @@ class Note:
 
 
 def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tuple[int, int] = BACKLOG) -> SafeString:
-    """How many jobs wait: the past as an area, the forecast dashed. Both oldest first and in one time zone; the past
-    has at least one point.
+    """The number of queued jobs: the past as an area, the forecast dashed. Both are oldest first and in one time zone;
+    the past has at least one point.
     """
     width, height = size
     start, end = past[0][0], max(past[-1][0], future[-1][0] if future else past[-1][0])
@@ -246,38 +260,39 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
         return x.at((at - start).total_seconds()), y.at(waiting)
 
     marks = [level(f"{n:g}", y.at(n), x.start, x.end, is_axis=not n) for n in (0, ceiling / 2, ceiling)]
-    for moment, label in hours(start, end):
-        at, half = place(moment, 0)[0], 4 * len(label)
+    for time, label in hours(start, end):
+        at, half = place(time, 0)[0], 4 * len(label)
         anchor = "middle"
         if at - x.start < half:
             anchor = "start"
         elif x.end - at < half:
             anchor = "end"
         marks.append(text(at, height - 5, label, anchor))
-    was, will = [place(*point) for point in past], [place(*point) for point in future]
-    marks += [area("queue", was, y.start), open_path("queue-line", was)]
-    marks += [open_path("queue-forecast", will) if will else "", circle("f-dot", was[-1])]
+    past_path, future_path = [place(*point) for point in past], [place(*point) for point in future]
+    marks += [area("queue", past_path, y.start), open_path("queue-line", past_path)]
+    if future_path:
+        marks.append(open_path("queue-forecast", future_path))
+    marks.append(circle("f-dot", past_path[-1]))
     for note in notes:
-        # Before its point if there is room for it, otherwise after it.
-        at, above = place(note.at, note.waiting)
-        fits = at - x.start > 6 * len(note.label)
-        shift, anchor = (-6, "end") if fits else (6, "start")
-        marks.append(text(at + shift, max(above - 8, 11), note.label, anchor, note.css))
+        at, point_y = place(note.at, note.waiting)
+        has_room_before = at - x.start > 6 * len(note.label)
+        shift, anchor = (-6, "end") if has_room_before else (6, "start")
+        marks.append(text(at + shift, max(point_y - 8, 11), note.label, anchor, note.css))
     label = "; ".join(note.label for note in notes) or "no job waits"
     return svg(width, height, marks, f"Backlog: {label}")
 
 
 def hours(start: dt.datetime, end: dt.datetime) -> list[tuple[dt.datetime, str]]:
-    """Round moments between two times of one zone, about TICKS at most, with their labels."""
-    whole = (end - start) / dt.timedelta(hours=1)
-    step = next((hours for hours in HOURS if whole / hours <= TICKS), HOURS[-1])
-    moment = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    moments = []
-    while moment <= end:
-        if moment >= start:
-            moments.append((moment, f"{moment:%-d %b}" if step >= DAY_HOURS else f"{moment:%H:%M}"))
-        moment += dt.timedelta(hours=step)
-    return moments
+    """Round times between two times of one zone, about TICKS at most, with their labels."""
+    total_hours = (end - start) / dt.timedelta(hours=1)
+    step = next((hours for hours in HOURS if total_hours / hours <= TICKS), HOURS[-1])
+    time = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    times = []
+    while time <= end:
+        if time >= start:
+            times.append((time, f"{time:%-d %b}" if step >= DAY_HOURS else f"{time:%H:%M}"))
+        time += dt.timedelta(hours=step)
+    return times
 
 
 # --- strips of time
@@ -287,7 +302,7 @@ STRIP = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSpan:
-    """A state from `since` to `until`; hatched without a class, as what has not happened yet."""
+    """A state from `since` to `until`; hatched if `css` is empty, for a state in the future."""
 
     since: dt.datetime
     until: dt.datetime
@@ -299,8 +314,9 @@ def timeline(spans: Sequence[TimelineSpan], start: dt.datetime, end: dt.datetime
     """Spans on a strip of whole days, later ones above earlier ones. A short one has a visible width."""
     axis = Axis(0, (end - start).total_seconds(), 0, 100)
 
-    def x(moment: dt.datetime) -> float:
-        return min(max(axis.at((moment - start).total_seconds()), 0), 100)
+    def x(time: dt.datetime) -> float:
+        """The position in percent, within the strip."""
+        return min(max(axis.at((time - start).total_seconds()), 0), 100)
 
     marks = [wide_rect("f-track", (0, 0, 100, STRIP), "")]
     for span in spans:
@@ -320,12 +336,12 @@ LEAST_WIDTH = 0.6
 
 def track(outages: Iterable[OutageSpan], since: dt.datetime, until: dt.datetime) -> SafeString:
     """The line under a slider of time, from `since` to `until`, with its outages in red."""
-    drawn = [each for each in outages if each.until > since and each.since < until]
+    visible = [each for each in outages if each.until > since and each.since < until]
     marks = ['<rect class="f-rail" x="0%" y="7" width="100%" height="2"/>']
-    for each in drawn:
+    for each in visible:
         x1 = 100 * max((each.since - since) / (until - since), 0.0)
         x2 = 100 * min((each.until - since) / (until - since), 1.0)
         width = max(x2 - x1, LEAST_WIDTH)
         marks.append(wide_rect("f-alarm", (min(x1, 100 - width), 6, width, 4), each.label))
-    labels = "; ".join(each.label for each in drawn) or "no outage"
+    labels = "; ".join(each.label for each in visible) or "no outage"
     return wide(STRIP, marks, f"From {since:%-d %b} to {until:%-d %b}: {labels}")

@@ -77,14 +77,14 @@ class ValueScale:
 
 
 def scale_of(values: Iterable[float], *, least: float, most: float = math.inf) -> ValueScale:
-    """Round levels from 0 to `most` around all of the values, three or four apart.
+    """About four round levels, within 0 and `most`, that cover all of the values.
 
     `least` is the smallest spread, so that a small difference looks small.
     """
     points = list(values) or [0.0]
     low, high = min(points), max(points)
-    missing = max(least - (high - low), 0.0)
-    low, high = max(low - missing / 2, 0.0), min(high + missing / 2, most)
+    missing_spread = max(least - (high - low), 0.0)
+    low, high = max(low - missing_spread / 2, 0.0), min(high + missing_spread / 2, most)
     sizes = (digit * 10.0**power for power in range(-4, 14) for digit in (1, 2, 5))
     step = next(size for size in sizes if size * 3 >= high - low)
     first = math.floor(round(low / step, 6))
@@ -181,11 +181,15 @@ def _strip(dots: Sequence[TrendDot], x: Axis, base: float) -> Iterator[str]:
 
 
 def _day_labels(days: Sequence[dt.date], x: Axis, y: float) -> Iterator[str]:
-    """The first days of as many points as there is room for, the last one among them."""
-    every, month = math.ceil(DAY / (x.at(1) - x.at(0))), 0
-    for place in range((len(days) - 1) % every, len(days), every):
+    """The first day of each point, or of every nth one if there is not enough room; always of the last point. The month
+    is written where it changes.
+    """
+    points_per_label = math.ceil(DAY / (x.at(1) - x.at(0)))
+    month = 0
+    for place in range((len(days) - 1) % points_per_label, len(days), points_per_label):
         day, is_last = days[place], place == len(days) - 1
-        label, month = f"{day:%-d %b}" if day.month != month else f"{day:%-d}", day.month
+        label = f"{day:%-d}" if day.month == month else f"{day:%-d %b}"
+        month = day.month
         middle = min(x.at(place + 0.5), x.end - LETTER * len(label) / 2)
         yield text(middle, y, label, "middle", "ink" if is_last else "")
 
@@ -193,8 +197,8 @@ def _day_labels(days: Sequence[dt.date], x: Axis, y: float) -> Iterator[str]:
 def _markers(
     dots: Sequence[TrendDot], markers: Sequence[TrendMarker], x: Axis, bottom: float, *, letters: bool
 ) -> tuple[list[str], int]:
-    """The marks, and how many rows their labels take. A label that fits nowhere is left out; its line stays."""
-    rows: list[list[tuple[float, float]]] = [[] for _row in range(ROWS)]
+    """The marks, and how many rows their labels take. A label that fits in no row is left out; its line stays."""
+    rows: list[list[tuple[float, float]]] = [[] for _row in range(ROWS)]  # the (left, right) of the labels in each
     marks = []
     for marker in reversed(markers):
         at = _place(marker.at, dots, x)
@@ -202,18 +206,24 @@ def _markers(
             continue
         caption = marker.letter if letters else marker.label
         width = LETTER * len(caption) + 10
-        start_x = at - width if at - width > x.start else at
-        free = (
-            n for n, row in enumerate(rows) if all(start_x >= end or start_x + width <= start for start, end in row)
-        )
-        row = next(free, None)
+        left = at - width if at - width > x.start else at
+        right = left + width
+        row = _free_row(rows, left, right)
         label = ""
         if row is not None:
-            rows[row].append((start_x, start_x + width))
-            shift, anchor = (-6, "end") if start_x < at else (6, "start")
+            rows[row].append((left, right))
+            shift, anchor = (-6, "end") if left < at else (6, "start")
             label = text(at + shift, TOP + ROW * row, caption, anchor, "name")
         marks.append(_marker(marker, at, TOP + ROW * (row or 0) - 4, bottom, label))
-    return marks, sum(1 for row in rows if row)
+    return marks, sum(bool(row) for row in rows)
+
+
+def _free_row(rows: Sequence[Sequence[tuple[float, float]]], left: float, right: float) -> int | None:
+    """The index of the first row with no label between `left` and `right`."""
+    for index, row in enumerate(rows):
+        if all(left >= other_right or right <= other_left for other_left, other_right in row):
+            return index
+    return None
 
 
 def _marker(marker: TrendMarker, x: float, top: float, bottom: float, label: str) -> str:
@@ -225,12 +235,12 @@ def _marker(marker: TrendMarker, x: float, top: float, bottom: float, label: str
     return f'<g class="{css}"><title>{escape(marker.label)}</title>{line("rule", x, top, x, bottom)}{head}{label}</g>'
 
 
-def _place(moment: dt.datetime, dots: Sequence[TrendDot], x: Axis) -> float | None:
-    """Where a moment is on the axis, whose steps may have different lengths. None if it is outside."""
+def _place(time: dt.datetime, dots: Sequence[TrendDot], x: Axis) -> float | None:
+    """The position of a time on the axis, on which days and weeks are equally wide; None if it is outside."""
     for place, dot in enumerate(dots):
-        if dot.first <= moment.date() <= dot.last:
+        if dot.first <= time.date() <= dot.last:
             days = (dot.last - dot.first).days + 1
-            hours = 24 * (moment.date() - dot.first).days + moment.hour
+            hours = 24 * (time.date() - dot.first).days + time.hour
             return x.at(place + hours / (24 * days))
     return None
 

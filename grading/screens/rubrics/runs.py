@@ -31,7 +31,7 @@ NO_SUCH_FILTER = "The address filters by something that does not exist. Go back 
 
 
 class RunForm(forms.Form):
-    """Starts a run of the `count` sessions that match now, unless that is more than the page showed (`seen`)."""
+    """Starts a run of the `count` sessions that match now, unless these are more than the page showed (`seen`)."""
 
     seen = forms.IntegerField(min_value=0)
     why = forms.CharField(max_length=300, required=False)
@@ -87,10 +87,9 @@ def plan(request: StaffRequest) -> HttpResponse:
     }
     if rerun is not None and rerun.rest is not None:
         query = request.GET.copy()
-        query["before"] = paging.named(rerun.rest)
+        query["before"] = paging.place_of(rerun.rest)
         context["rest"] = query.urlencode()
     if rerun is not None:
-        # The budget and the time that the plan meets.
         limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(timezone.now())
         remaining = None if limit is None else max(limit - spent, 0.0)
         pace = estimates.pace(rerun.estimate)
@@ -109,8 +108,9 @@ def plan(request: StaffRequest) -> HttpResponse:
 
 
 def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
-    """The sessions that an address names, in words, and what is wrong with it: `session` (ticked ones), `given_up`
-    (those that earlier versions gave up), or filters.
+    """The sessions that a query selects, a label for them, and the problem with the query, "" if there is none.
+
+    It selects by `session` (ticked ones), `given_up` (those that earlier versions gave up), or the list's filters.
     """
     if "given_up" in query:
         jobs = operation.given_up().filter(session=OuterRef("pk"))
@@ -140,7 +140,7 @@ def run(request: StaffRequest, pk: int) -> TemplateResponse:
     run = _run(pk)
     changes = progress.changes(run)
     sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
-    # By which its sessions are asked about; before it has any job, the one of most of them.
+    # The rubrics of its jobs; before it has any job, the one of most of its sessions.
     rubrics = Rubric.objects.filter(pk__in=run.jobs.order_by().values("rubric")).order_by("kind", "pk")
     context = {
         "title": f"Judged again: run {run.pk}",
@@ -164,7 +164,7 @@ def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)
-    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. Calls already sent continue.")
+    messages.success(request, f"{count} queued job{'s' * (count != 1)} cancelled. Calls already sent continue.")
     return redirect("admin:run", pk=pk)
 
 

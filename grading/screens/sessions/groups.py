@@ -15,14 +15,14 @@ from grading.vocabulary import Reason, Source
 # The number of rows from which on a note is shown once for the group instead of on each row.
 SHARED = 3
 LONGEST_SHARED = 60
-NAMED = {0: "This week", 1: "Last week"}
+WEEK_NAMES = {0: "This week", 1: "Last week"}
 STALE = "verdict stale: from another rubric or digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """A session of the list with the note about its reward. `note` is "" if the group shows it; `why` is the full text.
-    `says_stale`: its verdict is stale, and the group doesn't say so.
+    `says_stale`: the row shows that its verdict is stale, because the group does not.
     """
 
     session: Session
@@ -43,17 +43,17 @@ class SessionGroup:
     rows: tuple[SessionRow, ...]
 
 
-def of(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
-    """Group sessions as returned by `listed`; one group without a title if they are not sorted by time."""
+def group(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
+    """Group sessions, as returned by `listed`, by week; in one group without a title if `by_week` is false."""
     today = timezone.localdate()
     if not by_week:
         return [_group("", "", sessions)] if sessions else []
     groups = []
     for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
-        ago = (_monday(today) - monday).days // 7
+        weeks_ago = (_monday(today) - monday).days // 7
         days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
-        named = NAMED.get(ago)
-        groups.append(_group(named or days, days if named else "", list(same)))
+        name = WEEK_NAMES.get(weeks_ago)
+        groups.append(_group(name or days, days if name else "", list(same)))
     return groups
 
 
@@ -87,14 +87,14 @@ def note(session: Session) -> str:
     sentence = "" if session.settlement is None else session.settlement.sentence
     if not sentence:
         return "Not settled yet"
-    if session.reward_source and session.reward_reason:
-        # There may be a judge by now that could be called.
-        is_unjudged = session.reward_reason == Reason.NOT_CONFIGURED
-        reason = "Not judged" if is_unjudged else Reason(session.reward_reason).words
-        return f"{lead(sentence)} {reason}" if session.reward_source == Source.FLOOR else reason
     if not session.reward_source:
         return sentence
-    return "" if session.reward_final else rest(sentence)
+    if not session.reward_reason:
+        return "" if session.reward_final else rest(sentence)
+    # A judge may have been configured since.
+    is_unjudged = session.reward_reason == Reason.NOT_CONFIGURED
+    reason = "Not judged" if is_unjudged else Reason(session.reward_reason).words
+    return f"{lead(sentence)} {reason}" if session.reward_source == Source.FLOOR else reason
 
 
 def _monday(day: dt.date) -> dt.date:

@@ -1,7 +1,6 @@
 """Keyset pagination of sessions by time: the last page costs no more than the first.
 
-A place is the end time and the primary key of a session. Sessions that arrive meanwhile shift nothing: none is shown
-twice or left out.
+A place is the end time and the primary key of a session, so that sessions which arrive meanwhile shift no page.
 """
 
 import datetime as dt
@@ -36,7 +35,7 @@ class SessionsPage:
 
     @property
     def words(self) -> str:
-        """How many there are."""
+        """The number of sessions, as text."""
         return f"{self.count:,}" if self.is_counted else f"more than {COUNTED:,}"
 
 
@@ -46,7 +45,7 @@ def page(sessions: SessionQuerySet, query: Mapping[str, str]) -> SessionsPage:
     backwards = query.get("page") == "last" or (bool(query.get("after")) and place is not None)
     rows, order = sessions, ("ended_at", "pk") if backwards else ("-ended_at", "-pk")
     if place is not None:
-        rows = rows.filter(_further(place, "gt" if backwards else "lt"))
+        rows = rows.filter(_beyond(place, "gt" if backwards else "lt"))
     # Sort the keys first and load the rows afterwards, so that the database sorts small rows.
     keys = list(rows.order_by(*order).values_list("pk", flat=True)[: PAGE_SIZE + 1])
     by_key = sessions.in_bulk(keys[:PAGE_SIZE])
@@ -59,8 +58,8 @@ def page(sessions: SessionQuerySet, query: Mapping[str, str]) -> SessionsPage:
     is_newer, is_older = (has_more, place is not None) if backwards else (place is not None, has_more)
     return SessionsPage(
         object_list=page_sessions,
-        newer=f"after={named(page_sessions[0])}" if is_newer else "",
-        older=f"before={named(page_sessions[-1])}" if is_older else "",
+        newer=f"after={place_of(page_sessions[0])}" if is_newer else "",
+        older=f"before={place_of(page_sessions[-1])}" if is_older else "",
         count=sessions.order_by()[: COUNTED + 1].count(),
     )
 
@@ -88,25 +87,28 @@ def sorted_page(sessions: SessionQuerySet, query: Mapping[str, str], *, by: Sequ
 def older(sessions: SessionQuerySet, query: Mapping[str, str]) -> SessionQuerySet:
     """The sessions older than the place `before`; all if the query names no place."""
     place = _place(query.get("before", ""))
-    return sessions if place is None else sessions.filter(_further(place, "lt"))
+    return sessions if place is None else sessions.filter(_beyond(place, "lt"))
 
 
-def _further(place: tuple[dt.datetime, int], than: str) -> Q:
-    further = Q(**{f"ended_at__{than}": place[0]}) | Q(**{"ended_at": place[0], f"pk__{than}": place[1]})
+def _beyond(place: tuple[dt.datetime, int], lookup: str) -> Q:
+    """The sessions before (`lookup` "lt") or after ("gt") a place."""
+    ended_at, key = place
+    beyond = Q(**{f"ended_at__{lookup}": ended_at}) | Q(**{"ended_at": ended_at, f"pk__{lookup}": key})
     # Redundant, but lets the database use the index on ended_at.
-    return further & Q(**{f"ended_at__{than}e": place[0]})
+    return beyond & Q(**{f"ended_at__{lookup}e": ended_at})
 
 
-def named(session: Session) -> str:
+def place_of(session: Session) -> str:
     """The place of this session, as used in `before` and `after`."""
     return f"{session.ended_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}_{session.pk}"
 
 
 def _place(text: str) -> tuple[dt.datetime, int] | None:
     """Parse a place; None if it isn't one."""
-    moment, _, key = text.partition("_")
+    timestamp, _, key = text.partition("_")
     try:
-        at = dt.datetime.fromisoformat(moment)
+        at = dt.datetime.fromisoformat(timestamp)
     except ValueError:
         return None
-    return (at, int(key)) if at.tzinfo is not None and key.isdecimal() and len(key) < 19 else None  # noqa: PLR2004 - bigint
+    is_key = key.isdecimal() and len(key) < 19  # noqa: PLR2004 - fits a bigint
+    return (at, int(key)) if at.tzinfo is not None and is_key else None

@@ -1,4 +1,4 @@
-"""The menu of saved views over a list, in which one's own are also renamed, shared and deleted."""
+"""The menu of saved views above a list, where people also rename, share and delete their own."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from grading.review import views
 from grading.review.views import ViewError
 from grading.screens.http import StaffRequest, staff_view
 
-# The screen on which each list is.
-SCREEN = {
+# The URL name of each list.
+URL_NAMES = {
     FilteredList.SESSIONS: "admin:sessions",
     FilteredList.HISTORY: "admin:history",
     FilteredList.REVIEW: "admin:review",
@@ -23,7 +23,7 @@ SCREEN = {
 
 
 def menu(request: StaffRequest, page: FilteredList, query: str | None = None) -> dict[str, Any]:
-    """What `_saved_views.html` shows, as its `saved_views`: one query. `query` defaults to the address'."""
+    """The context `saved_views` of `_saved_views.html`. `query` defaults to the request's. One query."""
     try:
         filters = views.filters_of(request.GET.urlencode() if query is None else query)
     except ViewError:
@@ -33,7 +33,7 @@ def menu(request: StaffRequest, page: FilteredList, query: str | None = None) ->
     current = views.current([*visible, *built_in], filters) if filters else None
     return {
         "page": page.value,
-        "url": reverse(SCREEN[page]),
+        "url": reverse(URL_NAMES[page]),
         "filters": filters,
         "built_in": built_in,
         "own": [view for view in visible if view.owner_id == request.user.pk],
@@ -69,7 +69,7 @@ def save(request: StaffRequest) -> HttpResponse:
 @staff_view("grading.add_savedview")
 @require_POST
 def change(request: StaffRequest, pk: int) -> HttpResponse:
-    """Rename, share or delete one of one's own views, and go back to its list with its filters."""
+    """Rename, share or delete a view of the user's own, and go back to its list with its filters."""
     view = get_object_or_404(SavedView, pk=pk, owner=request.user.pk)
     try:
         if "delete" in request.POST:
@@ -97,4 +97,4 @@ def _address(page: FilteredList, query: str) -> str:
         filters = views.filters_of(query)
     except ViewError:
         filters = ""
-    return reverse(SCREEN[page]) + (f"?{filters}" if filters else "")
+    return reverse(URL_NAMES[page]) + (f"?{filters}" if filters else "")

@@ -41,8 +41,23 @@ ORDERS = {
     "longest": ("most tokens", (F("tokens").desc(nulls_last=True), F("ended_at").desc(), F("pk").desc())),
 }
 
-# Filters with another name than the column that they compare.
+# The conditions of fields and values that are not simply a comparison with a column.
+CONDITIONS = {
+    ("state", "final"): Q(reward_final=True, reward_value__isnull=False),
+    ("state", "provisional"): Q(reward_final=False),
+    ("state", "none"): Q(settlement__isnull=False, reward_value__isnull=True),
+    ("flagged", "yes"): Q(open_flags__gt=0),
+    ("flagged", "no"): Q(open_flags=0),
+    ("stale", "yes"): Q(is_stale=True),
+    ("stale", "no"): Q(is_stale=False),
+    ("categorised", "yes"): Q(category__isnull=False),
+    ("categorised", "no"): Q(category=None),
+    ("cost", "known"): Q(cost_micro__isnull=False),
+    ("cost", "unknown"): Q(cost_unknown__in=CostUnknown.missing()),
+}
+# Fields with another name than the column that they compare.
 COLUMNS = {
+    "cost": "cost_unknown",
     "project": "project__name",
     "version": "facts__harness_version",
     "landed": "landing__state",
@@ -51,7 +66,7 @@ COLUMNS = {
 
 
 class SessionFilterForm(forms.Form):
-    """What the list is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+    """The filters of the list. Every field is optional; an invalid value is reported and ignored."""
 
     q = forms.CharField(required=False, max_length=200, label="Search")
     category = forms.ModelChoiceField(
@@ -129,7 +144,7 @@ class SessionFilterForm(forms.Form):
         return any(field.value() for field in self.rare)
 
     def words(self) -> list[str]:
-        """What the list is narrowed to, as the form shows it: "verdict: stale"."""
+        """The filters that are set, as the form shows them: "verdict: stale"."""
         return [
             f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
             for field in self
@@ -137,51 +152,39 @@ class SessionFilterForm(forms.Form):
         ]
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
+        """The sessions that match every valid field that is set; samples only if the form asks for them."""
+        self.is_valid()
+        chosen = {name: value for name, value in self.cleaned_data.items() if value}
         sessions = sessions.samples() if chosen.pop("samples", "") else sessions.yours()
         since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
         if since is not None:
-            during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
-            sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
-        if behind := chosen.pop("behind", None):
-            sessions = narrow(sessions, behind)
-        for name, choice in chosen.items():
-            if not choice:
-                continue
-            if name == "q":
-                condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
-            elif name in COLUMNS:
-                condition = Q(**{COLUMNS[name]: choice})
-            elif name == "cost":
-                reasons = CostUnknown.missing() if choice == "unknown" else [choice]
-                condition = Q(cost_micro__isnull=False) if choice == "known" else Q(cost_unknown__in=reasons)
-            elif name == "state":
-                condition = {
-                    "final": Q(reward_final=True, reward_value__isnull=False),
-                    "provisional": Q(reward_final=False),
-                    "none": Q(settlement__isnull=False, reward_value__isnull=True),
-                }[choice]
-            elif name in {"flagged", "stale"}:
-                sessions = sessions.filter(has_stale()) if (name, choice) == ("stale", "yes") else sessions
-                condition = {
-                    "flagged": Q(open_flags__gt=0) if choice == "yes" else Q(open_flags=0),
-                    "stale": Q(is_stale=choice == "yes"),
-                }[name]
-            elif name == "categorised":
-                condition = Q(category=None) if choice == "no" else Q(category__isnull=False)
-            elif name in {"since", "until"}:
-                start = midnight(choice if name == "since" else choice + dt.timedelta(days=1))
-                condition = Q(ended_at__gte=start) if name == "since" else Q(ended_at__lt=start)
-            else:
-                condition = Q(**{name: choice})
-            sessions = sessions.filter(condition)
+            waiting_jobs = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
+            sessions = sessions.filter(Exists(waiting_jobs.filter(session=OuterRef("pk"))))
+        if "behind" in chosen:
+            sessions = narrow(sessions, chosen.pop("behind"))
+        if chosen.get("stale") == "yes":
+            sessions = sessions.filter(has_stale())
+        for name, value in chosen.items():
+            sessions = sessions.filter(_condition(name, value))
         return sessions
 
 
-def columns(sessions: Sequence[Session]) -> dict[str, Any]:
-    """`shows`: the columns in which these sessions differ; `same`: what the others say in every row, in words.
+def _condition(name: str, value: Any) -> Q:
+    """The condition for a field of the form that is set to `value`."""
+    if (name, value) in CONDITIONS:
+        return CONDITIONS[name, value]
+    if name == "q":
+        return Q(external_id__icontains=value) | Q(title__icontains=value)
+    if name == "since":
+        return Q(ended_at__gte=midnight(value))
+    if name == "until":
+        return Q(ended_at__lt=midnight(value + dt.timedelta(days=1)))
+    return Q(**{COLUMNS.get(name, name): value})
 
-    A single session shows all of them.
+
+def columns(sessions: Sequence[Session]) -> dict[str, Any]:
+    """`shows`: the columns in which these sessions differ, or all for a single session; `same`: the other columns and
+    their common values, as text.
     """
     texts = {
         "project": [each.project.name if each.project else "" for each in sessions],
@@ -199,7 +202,7 @@ def columns(sessions: Sequence[Session]) -> dict[str, Any]:
 
 
 def listed() -> SessionQuerySet:
-    """Every session, samples too, with what the list shows and filters by."""
+    """All sessions, including samples, with the related rows and annotations that the list and its filters use."""
     sessions = Session.objects.with_people().select_related("settlement", "landing").defer("settlement__steps")
     return with_verdict(sessions)
 
@@ -214,11 +217,11 @@ def show(request: StaffRequest) -> TemplateResponse:
     else:
         page, order = paging.page(narrowed, request.GET), ""
     query = request.GET.copy()
-    for passing in PASSING:
-        query.pop(passing, None)
+    for name in PASSING:
+        query.pop(name, None)
     is_narrowed = any(value for name, value in query.items() if name != "sort")
     if not page.object_list and not is_narrowed and request.frame.samples.alone:
-        # Nothing of the site's own yet: the samples, as if they had been asked for.
+        # The site has no sessions of its own yet: show the samples.
         query["samples"] = "only"
         filters = SessionFilterForm(query)
         page = paging.page(filters.narrow(listed()), request.GET)
@@ -226,7 +229,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "title": "Sessions",
         "filters": filters,
         "page": page,
-        "groups": groups.of(page.object_list, by_week=order in {"", "oldest"}),
+        "groups": groups.group(page.object_list, by_week=order in {"", "oldest"}),
         **columns(page.object_list),
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,
@@ -240,31 +243,31 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.view_session")
 def by_id(request: StaffRequest, external_id: str) -> HttpResponse:
-    """The session of that id of its agent's own; the list of them where several agents have used it."""
+    """Redirect to the session with this id, or to the list of them if several agents have used the id."""
     sessions = Session.objects.filter(external_id=external_id)
     if agent := request.GET.get("agent", ""):
         sessions = sessions.filter(agent__name=agent)
-    found = list(sessions[:2])
-    if not found:
+    first_two = sessions[:2]
+    if not first_two:
         raise Http404(f"No session has the id {external_id[:200]}.")
-    if len(found) == 1:
-        return redirect(found[0])
+    if len(first_two) == 1:
+        return redirect(first_two[0])
     return redirect(f"{reverse('admin:sessions')}?{urlencode({'q': external_id})}")
 
 
 @staff_view("grading.view_session")
 def export_csv(request: StaffRequest) -> StreamingHttpResponse:
-    """What the list shows, all of it, as CSV."""
-    return exports.as_csv("sessions", exported.SESSION, _each(request))
+    """All sessions that match the filters, as CSV."""
+    return exports.as_csv("sessions", exported.SESSION, _export_rows(request))
 
 
 @staff_view("grading.view_session")
 def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
-    """The same as JSONL."""
-    return exports.as_jsonl("sessions", _each(request))
+    """All sessions that match the filters, as JSONL."""
+    return exports.as_jsonl("sessions", _export_rows(request))
 
 
-def _each(request: HttpRequest) -> Iterator[dict[str, Any]]:
+def _export_rows(request: HttpRequest) -> Iterator[dict[str, Any]]:
     sessions = SessionFilterForm(request.GET).narrow(listed())
     _, order = ORDERS.get(request.GET.get("sort", ""), ("", ("-ended_at", "-pk")))
     ordered = sessions.order_by(*order).select_related("facts").prefetch_related("usage")
