@@ -80,7 +80,7 @@ def context_of(bandit: Bandit, text: str) -> Arm | None:
     if not text:
         return None
     if bandit.baseline is None:
-        raise ValueError(f"nothing is a context of the bandit {bandit.name!r}; got {text[:50]!r}: leave it out")
+        raise ValueError(f"the bandit {bandit.name!r} takes no context; got {text[:50]!r}: leave it out")
     return Arm.objects.resolve(bandit.baseline.name, text)
 
 
@@ -256,15 +256,16 @@ def consumption_feedback(
     has_weight = table.mask(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
     recent = table.select(has_weight & (table.day > since.toordinal()))
     factors = (caps or AgentCaps()).factors(recent)
+    arms = recent.map_kinds(lambda kind: kind.arm, object)
     feedback_by_arm = {}
     for name in names:
-        own = recent.mask(lambda kind: kind.arm == name)  # noqa: B023 - called at once
+        own = arms == name
         counts, values = recent.sums[own, :2].T  # the number of rewards in each row, and their sum in micro-units
         weighted_count = math.fsum(factors[own] * counts)
         weighted_sum = math.fsum(factors[own] * values)
         mean = weighted_sum / weighted_count / MICRO if weighted_count else 0.0
         own_feedback = feedback(
-            int(recent.n[own].sum()),
+            int(counts.sum()),
             mean,
             boost=version.consumption_boost,
             penalty=version.consumption_penalty,

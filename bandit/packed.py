@@ -1,6 +1,6 @@
 """Compressed columns for JSON and text that no query looks into.
 
-A short text compresses badly by itself, because what repeats is in other rows. So zlib starts with a dictionary,
+A short text compresses badly, because what repeats is in other rows. So zlib starts with a dictionary,
 `typical_rows.jsonl`: typical rows of each kind, the most frequent kinds last, where references are shortest. The result
 is zlib's raw stream after one byte that identifies the format; zlib's own frame would add ten bytes.
 """

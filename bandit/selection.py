@@ -140,7 +140,7 @@ def select(
 def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
     """What `select` might answer now if every arm had work, with its explanation. Nothing is stored.
 
-    The draw differs from that of a real decision with the same id, so nobody can foresee one. Raises
+    The draw differs from that of a real decision with the same id, so nobody can predict one. Raises
     UnknownBandit, NothingEligible, or ValueError for a bandit that makes no choices.
     """
     row = Bandit.objects.named(bandit)
@@ -185,8 +185,7 @@ def _require_choice(bandit: Bandit) -> None:
             Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name").values_list("name", flat=True)
         )
         raise ValueError(
-            f"nothing is chosen from the bandit {bandit.name!r}: {bandit.get_kind_display()}. "
-            f"Expected one of those that choose: {choices}"
+            f"the bandit {bandit.name!r} doesn't choose an arm: {bandit.get_kind_display()}. Expected one of {choices}"
         )
 
 
@@ -294,7 +293,7 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
         yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
     broke = None if posterior.changes is None else posterior.changes.breaks.get(arm.name)
     if broke is not None:
-        yield f"{arm.name} broke on {broke.day}: what it earned before counts no more."
+        yield f"{arm.name} broke on {broke.day}: its rewards from before that day no longer count."
     if is_unfinished(arm):
         yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session."
 
@@ -304,8 +303,8 @@ def _explain(choice: Choice) -> dict[str, Any]:
     name, odds = choice.arm.name, choice.odds
     if choice.override:
         drawn = choice.override["drawn"]
-        otherwise = f"the draw would have said {drawn}" if drawn else "nothing was eligible"
-        why = f"{name} because the caller insisted; {otherwise}."
+        otherwise = f"the draw would have chosen {drawn}" if drawn else "nothing was eligible"
+        why = f"{name} because the caller overrode the draw; {otherwise}."
     else:
         arm = choice.posterior.arms[name]
         why = (

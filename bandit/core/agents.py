@@ -63,16 +63,21 @@ class AgentCaps:
         """All factors that the cap may put on a row, ascending, and the index of each row's factor, (m,)."""
         if not len(self) or not len(rows):
             return np.ones(1), np.zeros(len(rows), dtype=np.int64)
-        # A kind that isn't capped has no group, and -1 stands for that.
-        number: dict[CapGroup | None, int] = {group: index for index, group in enumerate(self.groups)}
-        group = rows.map_kinds(lambda kind: number.get(_cap_group(kind), -1))
-        # Look each row up among the capped days by a code for (day, group); an uncapped row's -1 is none of them.
+        number_of: dict[CapGroup | None, int] = {group: number for number, group in enumerate(self.groups)}
+        group = rows.map_kinds(lambda kind: number_of.get(_cap_group(kind), -1))  # -1: never capped
+        # Codes for (day, group): those of the capped days, sorted, and that of each row. A row that is never capped has
+        # the code -1, which no capped day has.
         size = len(self.groups)
-        capped_codes, row_codes = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
+        capped_codes = self.day * size + self.group
         order = np.argsort(capped_codes, kind="stable")
-        match = order[np.minimum(np.searchsorted(capped_codes, row_codes, sorter=order), len(capped_codes) - 1)]
+        row_codes = np.where(group >= 0, rows.day * size + group, -1)
+        # Look each row's code up among those of the capped days.
+        position = np.searchsorted(capped_codes, row_codes, sorter=order)
+        capped_day = order[np.minimum(position, len(order) - 1)]
+        is_capped = capped_codes[capped_day] == row_codes
         factors, index = np.unique(np.append(self.cap / self.n, 1.0), return_inverse=True)
-        return factors, np.where(capped_codes[match] == row_codes, index[match], index[-1])
+        uncapped = index[-1]  # the index of the factor 1
+        return factors, np.where(is_capped, index[capped_day], uncapped)
 
 
 def _cap_group(row: RewardRow | RowKind) -> CapGroup | None:
@@ -91,7 +96,7 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date, *, alone
     if cap is None:
         return AgentCaps()
     table = RewardRows.from_rows(rows)
-    # Agents with enough past rewards that another agent is capped because of them.
+    # An agent is capped only if another agent has enough past rewards in the bandit.
     past_rewards: Counter[str] = Counter()
     past_by_arm: Counter[tuple[str, str]] = Counter()
     for kind, (n, *_) in table.select(table.day < today.toordinal()).totals():
@@ -105,11 +110,13 @@ def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date, *, alone
         cap_group = _cap_group(kind)
         group_indexes.append(-1 if cap_group is None else index_of.setdefault(cap_group, len(index_of)))
     agents_by_arm: dict[str, set[str]] = defaultdict(set)
-    for arm, agent in +past_by_arm:
-        agents_by_arm[arm].add(agent)
+    for (arm, agent), n in past_by_arm.items():
+        if n > 0:
+            agents_by_arm[arm].add(agent)
+    # For each group: its cap, and whether it is capped at all. The last entry of each is for rows without a group,
+    # whose index is -1.
     alone_cap = cap if alone is None else alone
     cap_of_group = np.array([cap if agents_by_arm[arm] - {agent} else alone_cap for arm, agent, _ in index_of] + [cap])
-    # The last flag, like the last cap, is for rows without a group, whose index is -1.
     has_others = np.array([bool(active_agents - {agent}) for _, agent, _ in index_of] + [False])
     group = np.array(group_indexes, dtype=np.int64)[table.kind_index]
     is_cappable = has_others[group] & (table.day <= today.toordinal())

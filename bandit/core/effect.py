@@ -142,7 +142,7 @@ class TreatmentEffect:
 
     @property
     def striking(self) -> bool:
-        """Whether a window differs enough to be looked at, whatever the verdict."""
+        """Whether the difference in a window is so large that somebody should look at it, whatever the verdict."""
         return any(abs(window.difference) > STRIKING_DIFFERENCE for window in self.windows)
 
 
@@ -200,7 +200,7 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
         # Whether the recent effect is nearer to 0 than `least_recent`, or of the opposite sign; without outcomes, no.
         is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0
         if is_weaker and recent.excludes(least_recent):
-            return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
+            return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not confirm it"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
     if bets.excludes(RELEVANT_EFFECT) and bets.excludes(-RELEVANT_EFFECT):
         return EffectVerdict.NEGLIGIBLE, f"surely less than {RELEVANT_EFFECT:.2f} either way"
@@ -317,4 +317,4 @@ def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     if worst is None or not effect.striking:
         return sentence
     days = f"{date.fromordinal(worst.first)} to {date.fromordinal(worst.last)}"
-    return f"{sentence} To be looked at: {signed(worst.difference)} over {worst.firings} firings from {days}."
+    return f"{sentence} Look at this difference: {signed(worst.difference)} over {worst.firings} firings from {days}."

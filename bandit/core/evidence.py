@@ -378,7 +378,8 @@ def _group_rows(
     estimates = {kind: _estimate_of(kind, policy.calibration, shares) for kind in rows.kinds}
     is_used = rows.mask(lambda kind: estimates[kind] != LEFT_OUT)
     rows, cap_index = rows.select(is_used), cap_index[is_used]
-    # Each estimate and standing has a block of groups, one per cap factor; `cap_factors` is ascending.
+    # The groups are ordered by estimate, then by descending standing, then by descending cap factor. Each estimate and
+    # standing is a block of as many groups as there are cap factors, which come in ascending order.
     block_of_kind = [(estimates[kind], -policy.standings.get(kind.standing, 1.0)) for kind in rows.kinds]
     blocks = sorted(set(block_of_kind))
     groups = [RowGroup(-standing, cap, estimate) for estimate, standing in blocks for cap in cap_factors[::-1].tolist()]

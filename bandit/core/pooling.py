@@ -16,10 +16,11 @@ once. The posterior of an arm that was never tried is that prior.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from bandit.core.table import Floats
+from bandit.core.table import Floats, Ints
 
 # The grid of each τ in units of reward, and the scales of the half-normal priors of τ: of parts and of the interaction.
 DEVIATIONS = (0.02, 0.04, 0.08, 0.16)
@@ -52,43 +53,12 @@ def pool(
     `least` the least strength of a prior. The result is the mean over the grid of τ of what each point predicts. No
     linear algebra library is used, so that the bits depend only on the arguments. Time grows with arms × parts².
     """
-    first_names = sorted({first for first, _ in parts} - {""})
-    second_names = sorted({second for _, second in parts} - {""})
-    # The unknowns: μ, the first parts, the second parts, and a last one that is always 0 and stands for an empty part.
-    size = 2 + len(first_names) + len(second_names)
-    first_at = {"": size - 1} | {name: 1 + i for i, name in enumerate(first_names)}
-    second_at = {"": size - 1} | {name: 1 + len(first_names) + i for i, name in enumerate(second_names)}
-    # The three unknowns that add up to each arm's mean, apart from what is its own, (K, 3).
-    at = np.array([(0, first_at[first], second_at[second]) for first, second in parts])
-    # The points of the grid, their log-priors, and the prior variances of the unknowns and of what is an arm's own.
-    deviations = np.array(list(product(DEVIATIONS, repeat=3)))
-    log_weight = -((deviations / (PARTS_SCALE, PARTS_SCALE, INTERACTION_SCALE)) ** 2).sum(axis=1) / 2
-    var_first, var_second, var_both = (deviations**2).T[:, :, None]
-    variance = np.zeros((len(log_weight), size))
-    variance[:, 0] = 0.25 / (least + 1)
-    variance[:, 1 : 1 + len(first_names)] = var_first
-    variance[:, 1 + len(first_names) : size - 1] = var_second
-    is_empty = (at == size - 1).astype(np.float64)
-    own = var_both + var_first * is_empty[:, 1] + var_second * is_empty[:, 2]
-
+    grid = _make_grid(parts, least)
+    at, own = grid.at, grid.own_variance
     has_rewards = n > 0
     amount = np.where(has_rewards, n, 1.0)
     y, noise = s / amount, mean * (1 - mean) / (scale * amount)
-    # Update the unknowns with the mean of one arm after the other, at each point of the grid (a Kalman filter).
-    state = np.zeros((len(log_weight), size))
-    state[:, 0] = 0.5
-    cov = variance[:, :, None] * np.eye(size)
-    for arm in np.flatnonzero(has_rewards):
-        column = cov[:, :, at[arm]].sum(axis=2)
-        expected = column[:, at[arm]].sum(axis=1) + own[:, arm] + noise[arm]
-        miss = y[arm] - state[:, at[arm]].sum(axis=1)
-        log_weight -= (np.log(expected) + miss**2 / expected) / 2
-        gain = column / expected[:, None]
-        state += gain * miss[:, None]
-        cov -= gain[:, :, None] * column[:, None, :]
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
-
+    weight, state, cov = _condition(grid, np.flatnonzero(has_rewards), y, noise)
     # The prediction of each arm from its parts and its variance, then both without the arm's own mean, by its leverage.
     fit, fit_variance = state[:, at].sum(axis=2), cov[:, at[:, :, None], at[:, None, :]].sum(axis=(2, 3))
     leverage = np.where(has_rewards, fit_variance / (own + noise), 0.0)
@@ -104,6 +74,65 @@ def pool(
         strength=np.maximum(centre * (1 - centre) / spread - 1, least),
         shared=common[at[:, None, :, None], at[None, :, None, :]].sum(axis=(2, 3)),
     )
+
+
+class _Grid(NamedTuple):
+    """The prior at the G points of the grid of τ.
+
+    The U unknowns are μ, the first parts, the second parts, and a last one that is always 0 and stands for an empty
+    part. `at` (K, 3) are the indexes of the three unknowns that add up to each arm's mean. `log_prior` (G,) is that of
+    the points, `variance` (G, U) that of the unknowns, `own_variance` (G, K) that of what is an arm's own.
+    """
+
+    at: Ints
+    log_prior: Floats
+    variance: Floats
+    own_variance: Floats
+
+
+def _make_grid(parts: Sequence[tuple[str, str]], least: float) -> _Grid:
+    """The grid for arms with these parts; μ has the prior mean ½ with `least` pseudo-observations."""
+    first_names = sorted({first for first, _ in parts} - {""})
+    second_names = sorted({second for _, second in parts} - {""})
+    size = 2 + len(first_names) + len(second_names)
+    first_at = {"": size - 1} | {name: 1 + i for i, name in enumerate(first_names)}
+    second_at = {"": size - 1} | {name: 1 + len(first_names) + i for i, name in enumerate(second_names)}
+    at = np.array([(0, first_at[first], second_at[second]) for first, second in parts])
+    deviations = np.array(list(product(DEVIATIONS, repeat=3)))
+    log_prior = -((deviations / (PARTS_SCALE, PARTS_SCALE, INTERACTION_SCALE)) ** 2).sum(axis=1) / 2
+    var_first, var_second, var_both = (deviations**2).T[:, :, None]
+    variance = np.zeros((len(log_prior), size))
+    variance[:, 0] = 0.25 / (least + 1)
+    variance[:, 1 : 1 + len(first_names)] = var_first
+    variance[:, 1 + len(first_names) : size - 1] = var_second
+    # The effect of an empty part is shared with no other arm, so it is the arm's own.
+    is_empty = (at == size - 1).astype(np.float64)
+    own_variance = var_both + var_first * is_empty[:, 1] + var_second * is_empty[:, 2]
+    return _Grid(at=at, log_prior=log_prior, variance=variance, own_variance=own_variance)
+
+
+def _condition(grid: _Grid, arms: Ints, y: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
+    """The posterior given the means `y` (K,), with the variances `noise` (K,), of the arms with these indexes.
+
+    Returns the weight of each point of the grid (G,), and the mean (G, U) and covariance (G, U, U) of the unknowns. It
+    is updated with the mean of one arm after the other, at each point (a Kalman filter).
+    """
+    points, size = grid.variance.shape
+    log_weight = grid.log_prior.copy()
+    state = np.zeros((points, size))
+    state[:, 0] = 0.5
+    cov = grid.variance[:, :, None] * np.eye(size)
+    for arm in arms:
+        at = grid.at[arm]
+        column = cov[:, :, at].sum(axis=2)
+        expected = column[:, at].sum(axis=1) + grid.own_variance[:, arm] + noise[arm]
+        miss = y[arm] - state[:, at].sum(axis=1)
+        log_weight -= (np.log(expected) + miss**2 / expected) / 2
+        gain = column / expected[:, None]
+        state += gain * miss[:, None]
+        cov -= gain[:, :, None] * column[:, None, :]
+    weight = np.exp(log_weight - log_weight.max())
+    return weight / weight.sum(), state, cov
 
 
 def as_independent(alpha: Floats, beta: Floats, shared: Floats, best: Floats) -> tuple[Floats, Floats]:

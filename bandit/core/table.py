@@ -169,8 +169,9 @@ def sums_by_group(group: Ints, columns: Ints, groups: int) -> Ints:
 
 
 class RowGroup(NamedTuple):
-    """What `tabulate` keeps apart: the `factor` of a row's standing, that of its agent's cap (`capped`), and the
-    `estimate`, the index of the kind that its value is estimated by, or GRADES.
+    """Rows are summed only within such a group: with equal factors for standing (`factor`) and agent's cap (`capped`).
+
+    `estimate` is the index of the kind by which their values are estimated, or GRADES.
     """
 
     factor: float = 1.0
@@ -284,7 +285,7 @@ def sum_by_key(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
         return keys, columns
     # Sort the keys, and mark each that differs from the one before.
     code = _sortable_codes(keys)
-    if code is None:  # the keys don't fit into one integer each: the same, but slower
+    if code is None:  # the keys don't fit into one integer each: this gives the same result, more slowly
         order = np.lexsort(keys[:, ::-1].T)  # by the first column first; `lexsort` takes it last
         ordered = keys[order]
         is_new = (ordered[1:] != ordered[:-1]).any(axis=1)

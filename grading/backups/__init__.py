@@ -1,6 +1,5 @@
-"""The site in a folder, and back: what a lost disk, a bad upgrade or a larger database ask for.
+"""Backups of the site, restoring them, checks of a site or a backup, upgrades, and the move to PostgreSQL.
 
-In: the running site, or a backup of it. Out: a backup that is whole or does not count, a site restored from one, and
-words about whether all of it is what it was.
-Start with `making`, then `restoring`; `verifying` looks at a site or a backup, and `moving` takes one to PostgreSQL.
+In: the running site, or a backup of it. Out: a complete backup, a site restored from one, or a list of problems.
+Start with `making`, then `restoring`; `verifying` checks a site or a backup, and `moving` copies one to PostgreSQL.
 """

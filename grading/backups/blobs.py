@@ -1,4 +1,4 @@
-"""Files of evidence in a backup: copied once and checked, and from then on hard links to the backup before."""
+"""Files of evidence in a backup: copied once and checked, and from then on hard links into the previous backup."""
 
 import hashlib
 import os
@@ -14,16 +14,14 @@ from grading.backups.manifest import CHUNK, EVIDENCE, SUMS, sums
 from grading.evidence import store
 from grading.models import BlobProblem, Evidence
 
-# Files are copied and linked by these; what is said of them are hashes of evidence.
-Checksums = dict[str, str]
-
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceCopy:
-    """What became of the evidence: files copied and linked, and the hashes that need a word.
+    """What a backup has done with the evidence: the numbers of files copied and linked, and the hashes of evidence that
+    the site no longer has.
 
-    `rescued` the site has lost, and the backup before still has; `lacking` neither has whole; `gone` were erased, or
-    expired, while the backup was made.
+    `rescued`: the previous backup still has it. `lacking`: neither has it undamaged. `gone`: it was erased or expired
+    while the backup was made.
     """
 
     copied: int = 0
@@ -34,40 +32,49 @@ class EvidenceCopy:
 
 
 class EvidenceFolder:
-    """The evidence whose hashes begin with the same two digits, in a backup that is being made and in the one before.
+    """The evidence whose hashes begin with the same two digits: `own` is its folder in the backup that is being made,
+    `previous` that in the previous backup, None if there is none.
 
-    SHA256SUMS in each such folder says what its files are, so that a link need not be read again.
+    SHA256SUMS in each folder has the checksums of its files, so that a linked file need not be read again. `checksums`
+    are those of the own folder by name, `previous_checksums` those of the previous one.
     """
 
-    def __init__(self, backup: Path, last: Path | None, prefix: str) -> None:
+    def __init__(self, backup: Path, previous: Path | None, prefix: str) -> None:
         self.own = backup / EVIDENCE / prefix
         self.own.mkdir(mode=0o700, parents=True)
-        self.last = None if last is None else last / EVIDENCE / prefix
-        self.before = dict(sums(self.last)) if self.last is not None and (self.last / SUMS).is_file() else {}
-        self.held: Checksums = {}
+        self.previous = None if previous is None else previous / EVIDENCE / prefix
+        self.previous_checksums: dict[str, str] = {}
+        if self.previous is not None and (self.previous / SUMS).is_file():
+            self.previous_checksums = dict(sums(self.previous))
+        self.checksums: dict[str, str] = {}
 
     def link(self, name: str) -> bool:
-        """Have the file that the backup before has under this name, if it has one."""
-        if self.last is None or name not in self.before:
+        """Link the previous backup's file of this name. False if it has none or can't be linked."""
+        if self.previous is None or name not in self.previous_checksums:
             return False
         try:
-            os.link(self.last / name, self.own / name)
-        except OSError:  # it was taken away, or has as many links as it can have
+            os.link(self.previous / name, self.own / name)
+        except OSError:  # it was removed, or has as many links as it can have
             return False
-        self.held[name] = self.before[name]
+        self.checksums[name] = self.previous_checksums[name]
         return True
 
     def link_derived(self, path: str) -> bool:
-        """The same for what was derived, and may have been derived anew since: unless its size or time is another."""
+        """Link the previous backup's copy of a derived file, unless it was derived again since (size and time differ).
+
+        `path` is the file's path in the site's storage. False if nothing was linked.
+        """
         name = Path(path).name
+        if self.previous is None:
+            return False
         with suppress(OSError):
-            then = (self.last or self.own).joinpath(name).stat()
-            if (then.st_size, int(then.st_mtime)) == (default_storage.size(path), changed_at(path)):
+            previous = (self.previous / name).stat()
+            if (previous.st_size, int(previous.st_mtime)) == (default_storage.size(path), changed_at(path)):
                 return self.link(name)
         return False
 
     def copy(self, path: str) -> bool:
-        """Copy the site's file of that path; False where it is gone meanwhile."""
+        """Copy the file with this path from the site's storage. False if it is not there any more."""
         target, digest = self.own / Path(path).name, hashlib.sha256()
         try:
             with default_storage.open(path) as source, target.open("xb") as file:
@@ -79,46 +86,53 @@ class EvidenceFolder:
             target.unlink(missing_ok=True)
             return False
         os.utime(target, (at, at))
-        self.held[target.name] = digest.hexdigest()
+        self.checksums[target.name] = digest.hexdigest()
         return True
 
     def drop(self, name: str) -> None:
+        """Delete a copied file."""
         (self.own / name).unlink()
-        del self.held[name]
+        del self.checksums[name]
 
     def close(self) -> None:
-        lines = (f"{digest}  {name}\n" for name, digest in sorted(self.held.items()))
+        """Write SHA256SUMS."""
+        lines = (f"{digest}  {name}\n" for name, digest in sorted(self.checksums.items()))
         (self.own / SUMS).write_text("".join(lines))
 
 
-def collect(backup: Path, last: Path | None, alias: str) -> EvidenceCopy:
-    """Give a backup the evidence that the rows under `alias` name, and what was derived from it."""
+def collect(backup: Path, previous: Path | None, alias: str) -> EvidenceCopy:
+    """Copy or link the evidence of the database `alias` into a backup, and the files that were derived from it."""
     done = EvidenceCopy()
-    for prefix, wanted in groupby(named(alias), key=lambda row: row[0][:2]):
-        folder, there = EvidenceFolder(backup, last, prefix), store.listed(prefix)
-        for sha256, size in wanted:
+    for prefix, rows in groupby(evidence_hashes(alias), key=lambda row: row[0][:2]):
+        folder, stored_paths = EvidenceFolder(backup, previous, prefix), store.listed(prefix)
+        for sha256, size in rows:
             blob = f"{sha256}.zst"
-            paths = there.get(sha256, [])
-            for path in (each for each in paths if not each.endswith(blob)):
+            paths = stored_paths.get(sha256, [])
+            for path in paths:
+                if path.endswith(blob):
+                    continue
                 if folder.link_derived(path):
                     done.linked += 1
                 else:
                     done.copied += folder.copy(path)
-            is_there = f"{prefix}/{blob}" in paths
-            if is_there and folder.link(blob):
+            is_stored = f"{prefix}/{blob}" in paths
+            if is_stored and folder.link(blob):
                 done.linked += 1
-            elif is_there and folder.copy(f"{prefix}/{blob}") and holds(folder.own / blob, sha256, size):
+            elif is_stored and folder.copy(f"{prefix}/{blob}") and is_intact(folder.own / blob, sha256, size):
                 done.copied += 1
             else:
-                if blob in folder.held:
+                if blob in folder.checksums:
                     folder.drop(blob)
-                explain(done, folder, alias, sha256)
+                handle_missing(done, folder, alias, sha256)
         folder.close()
     return done
 
 
-def explain(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha256: str) -> None:
-    """Why there is no whole file for that hash: it has expired, or went meanwhile, or the site has lost it."""
+def handle_missing(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha256: str) -> None:
+    """Record in `done` why the site has no intact file with this hash, and link the previous backup's if it was lost.
+
+    Nothing is recorded for evidence that had expired before the backup began.
+    """
     if BlobProblem.objects.using(alias).expired().filter(pk=sha256).exists():
         return
     is_expired = BlobProblem.objects.expired().filter(pk=sha256).exists()
@@ -130,17 +144,18 @@ def explain(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha256: str)
         done.lacking.append(sha256)
 
 
-def named(alias: str) -> Iterator[tuple[str, int]]:
-    """The hash and size of every piece of evidence that the rows name, once and in order."""
+def evidence_hashes(alias: str) -> Iterator[tuple[str, int]]:
+    """The hash and the size of each piece of evidence in the database `alias`, once and in order of the hash."""
     rows = Evidence.objects.using(alias).order_by("sha256").values_list("sha256", "size").distinct()
     yield from rows.iterator(chunk_size=5000)
 
 
-def holds(path: Path, sha256: str, size: int) -> bool:
-    """Whether a compressed file holds exactly the bytes of that hash."""
+def is_intact(path: Path, sha256: str, size: int) -> bool:
+    """Whether a compressed file contains exactly the bytes with this hash and size."""
     with path.open("rb") as file:
         return not store.flaw(file, sha256, size)
 
 
 def changed_at(path: str) -> int:
+    """When a stored file was last changed, as a Unix time."""
     return int(default_storage.get_modified_time(path).timestamp())

@@ -1,6 +1,6 @@
-"""A backup of the site while it runs: the database first, at one moment, then the evidence that its rows name.
+"""Makes a backup while the site runs: first a snapshot of the database, then the evidence that its rows refer to.
 
-Evidence is stored before its row, so that whatever a row of the snapshot names was there at that moment.
+Evidence is stored before its row, so all evidence that the snapshot refers to was stored at that moment.
 """
 
 import datetime as dt
@@ -44,9 +44,9 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
         finished = target / made_at.strftime(manifest.NAME)
         draft = target / f"{UNFINISHED}{finished.name}"
         draft.mkdir(mode=0o700)
-        before = manifest.finished(target)
+        earlier = manifest.finished(target)
         try:
-            done = fill(draft, before[-1] if before else None, made_at, with_secrets=with_secrets)
+            done = fill(draft, earlier[-1] if earlier else None, made_at, with_secrets=with_secrets)
             draft.rename(finished)
             erased.append(erased.recorded(), target)
         except OSError as error:
@@ -86,11 +86,11 @@ def unused_moment(target: Path) -> dt.datetime:
         time.sleep(0.1)
 
 
-def fill(backup: Path, last: Path | None, made_at: dt.datetime, *, with_secrets: bool) -> EvidenceCopy:
+def fill(backup: Path, previous: Path | None, made_at: dt.datetime, *, with_secrets: bool) -> EvidenceCopy:
     """Write a backup's files, then its manifest once they are safe on disk."""
     with snapshot(backup) as alias:
         secrets = keep_secrets(backup / SECRETS) if with_secrets else ()
-        done = collect(backup, last, alias)
+        done = collect(backup, previous, alias)
         paths = [manifest.DATABASES[connection.vendor], *(f"{SECRETS}/{name}" for name in secrets)]
         paths += sorted(str(each.relative_to(backup)) for each in (backup / EVIDENCE).glob(f"*/{SUMS}"))
         lines = (f"{manifest.checksum(backup / path)}  {path}\n" for path in paths)
@@ -129,12 +129,12 @@ def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
     contents = manifest.read(backup)
     sessions = contents.rows.get("grading_session", 0)
     say(
-        f"Made {backup}: {sessions:,} sessions, {contents.files:,} files: evidence, and what was read from it "
+        f"Made {backup}: {sessions:,} sessions, {contents.files:,} files: evidence, and files derived from it "
         f"({done.copied:,} copied, {done.linked:,} linked to the backup before)."
     )
     if contents.secrets:
         say(
-            "It holds the site's keys: whoever reads it can foresee draws, and read second factors. Keep it as private "
+            "It holds the site's keys: whoever reads it can predict draws, and read second factors. Keep it as private "
             "as the site, or leave them out with --without-secrets."
         )
     if "secret_key" not in contents.secrets:
@@ -148,6 +148,7 @@ def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
 
 
 def counted(hashes: list[str]) -> str:
+    """The number of these hashes with some of them, as the start of a sentence."""
     examples = ", ".join(each[:12] for each in hashes[:MAX_HASHES])
     return f"{len(hashes):,} files of evidence ({examples}, …) are"
 

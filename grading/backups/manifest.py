@@ -1,13 +1,13 @@
-"""What a backup is: a folder named by its moment, whose manifest is written last and names all the rest by checksum.
+"""The format of a backup: a folder named by its time, with a manifest that is written last.
 
     2026-03-31T02-30-00Z/
-        manifest.json       what it holds; without it a folder is no backup
-        SHA256SUMS          every other file, as sha256sum reads it
+        manifest.json       what the backup holds; a folder without one is no backup
+        SHA256SUMS          the checksums of the other files, as sha256sum reads them
         db.sqlite3          or database.dump, of PostgreSQL
-        evidence/ab/ab….zst hard links to the backup before, where that has the same file
+        evidence/ab/ab….zst hard links into the previous backup, if that has the same file
         secrets/            the keys, unless they were left out
 
-While it is made it is called `.unfinished-…`.
+Until it is complete, the folder's name begins with `.unfinished-`.
 """
 
 import datetime as dt
@@ -35,10 +35,10 @@ class NoBackup(Exception):
 class Manifest:
     """What a backup holds.
 
-    `made_at`: what was received before it is in it. `database` is sqlite or postgresql, `server` PostgreSQL's major
-    version (0 for SQLite); `migrations` are [app, name]; `rows` counts by table; `ledger` is
-    `bandit.audit.fingerprint`'s. `lacking` are the hashes of evidence that the site had lost or damaged; `gone` those
-    of what was erased or expired while the backup was made. `sums` is the checksum of SHA256SUMS.
+    It has everything that the site received before `made_at`. `database` is sqlite or postgresql, `server` PostgreSQL's
+    major version (0 for SQLite). `migrations` are (app, name), `rows` the number of rows by table, and `ledger` the
+    ledger's `bandit.audit.fingerprint`. `lacking` are the hashes of evidence that the site had lost or damaged, `gone`
+    those of evidence that was erased or expired while the backup was made. `sums` is the checksum of SHA256SUMS.
     """
 
     made_at: dt.datetime
@@ -54,7 +54,7 @@ class Manifest:
     sums: str
 
     def write(self, folder: Path) -> None:
-        """Write it down for good: with this the folder is a backup."""
+        """Write the manifest durably, which makes the folder a backup."""
         text = json.dumps({"format": FORMAT, **asdict(self), "made_at": self.made_at.isoformat()}, indent=1)
         with (folder / MANIFEST).open("w") as file:
             file.write(text)
@@ -63,7 +63,7 @@ class Manifest:
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a finished backup. Raises NoBackup where the folder is none that this version can read."""
+    """The manifest of a finished backup. Raises NoBackup if the folder isn't one that this version can read."""
     if folder.name.startswith(UNFINISHED):
         raise NoBackup(f"{folder} was never finished: choose another backup")
     try:
@@ -80,11 +80,11 @@ def read(folder: Path) -> Manifest:
         made_at = dt.datetime.fromisoformat(stored["made_at"])
         return Manifest(**{**stored, **lists, "migrations": migrations, "made_at": made_at})
     except (KeyError, TypeError, ValueError) as error:
-        raise NoBackup(f"{folder / MANIFEST} is not what this program writes ({error!r})") from error
+        raise NoBackup(f"{folder / MANIFEST} is not a valid manifest ({error!r}): choose another backup") from error
 
 
 def finished(folder: Path) -> list[Path]:
-    """The finished backups in a folder of them, the oldest first."""
+    """The finished backups in a folder, oldest first."""
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     return [path for path in paths if moment_of(path) and (path / MANIFEST).is_file()]
 
@@ -98,7 +98,7 @@ def moment_of(path: Path) -> dt.datetime | None:
 
 
 def find(folder: Path) -> Path:
-    """The folder itself where it is a backup, else the latest one in it. Raises NoBackup."""
+    """The folder itself if it is a backup, else the latest backup in it. Raises NoBackup."""
     if (folder / MANIFEST).is_file():
         return folder
     backups = finished(folder)

@@ -1,4 +1,4 @@
-"""A site from SQLite to PostgreSQL: every row of every table, compared one by one before anything is final."""
+"""Moves a site from SQLite to PostgreSQL: copies every row, and compares all of them before committing."""
 
 import datetime as dt
 import json
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any
 
 import dj_database_url
@@ -31,7 +32,11 @@ SIGNS_OF_LIFE = ("auth_user", "grading_session", "bandit_ledgerentry", "bandit_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedTable:
-    """A table of both databases: its columns, in order, with PostgreSQL's types; what its rows are ordered by."""
+    """A table that both databases have.
+
+    `columns` maps their names, in order, to PostgreSQL's types; `key` are the columns of the primary key, by which rows
+    are ordered; `identity` is the column that PostgreSQL numbers, "" without one.
+    """
 
     name: str
     columns: dict[str, str]
@@ -44,10 +49,10 @@ class MovedTable:
 
 
 def move_to(url: str, say: Say) -> None:
-    """Copy the site's SQLite database into the empty PostgreSQL database of that address.
+    """Copy the site's SQLite database into the empty PostgreSQL database at this address.
 
-    Raises BackupProblem where the site runs, where the address is none of an empty database, or where a row is not the
-    same in both; nothing is in the new database then, and the old one is never changed.
+    Raises BackupProblem if the site runs, if the address isn't that of an empty database, or if a row differs between
+    the two. Then the new database stays empty. The old one is never changed.
     """
     if connection.vendor != "sqlite":
         raise BackupProblem("move_to takes a site from SQLite; this one's database is PostgreSQL already")
@@ -61,8 +66,8 @@ def move_to(url: str, say: Say) -> None:
     with stopped(), gate, extra_connection("target", **target_settings) as target:
         require_empty(target)
         migrate(url)
-        with transaction.atomic(using=target), closing(opened()) as source:
-            tables = described(target, source)
+        with transaction.atomic(using=target), closing(open_source()) as source:
+            tables = load_tables(target, source)
             copy(source, target, tables)
             say(f"Copied {len(tables)} tables. Comparing every row …")
             rows = sum(compare(source, target, table) for table in tables)
@@ -98,13 +103,13 @@ def migrate(url: str) -> None:
         raise BackupProblem(f"the tables could not be made: {done.stderr.strip().splitlines()[-1]}")
 
 
-def opened() -> sqlite3.Connection:
+def open_source() -> sqlite3.Connection:
     """A read-only connection to the site's SQLite database."""
     return sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
 
 
-def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
-    """The tables of both databases. Raises BackupProblem if they differ."""
+def load_tables(target: str, source: sqlite3.Connection) -> list[MovedTable]:
+    """The tables of both databases. Raises BackupProblem if their columns differ."""
     tables = []
     with connections[target].cursor() as cursor:
         for name in sorted(connections[target].introspection.table_names(cursor)):
@@ -114,14 +119,15 @@ def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
                 [name],
             )
             columns = cursor.fetchall()
-            there = source.execute(f'PRAGMA table_info("{name}")').fetchall()
-            if {column for column, _, _ in columns} != {row[1] for row in there}:
+            # Of each column in SQLite: its name, and its number in the primary key from 1, or 0.
+            source_columns = [(row[1], row[5]) for row in source.execute(f'PRAGMA table_info("{name}")')]
+            if {column for column, _, _ in columns} != {column for column, _ in source_columns}:
                 raise BackupProblem(
                     f"{name} has other columns in SQLite than in PostgreSQL: run {site_command('migrate')} first"
                 )
-            if unknown := [kind for _, kind, _ in columns if kind not in READ]:
+            if unknown := [kind for _, kind, _ in columns if kind not in READERS]:
                 raise BackupProblem(f"{name} has a column of a type that is not known here: {unknown[0]}; report this")
-            key = tuple(row[1] for row in sorted(there, key=lambda row: row[5]) if row[5])
+            key = tuple(column for column, number in sorted(source_columns, key=itemgetter(1)) if number)
             identity = next((column for column, _, is_identity in columns if is_identity == "YES"), "")
             kinds = {column: kind for column, kind, _ in columns}
             tables.append(MovedTable(name=name, columns=kinds, key=key, identity=identity))
@@ -129,7 +135,7 @@ def described(target: str, source: sqlite3.Connection) -> list[MovedTable]:
 
 
 def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> None:
-    """Put every row into the target's tables, in place of what its migrations put there."""
+    """Replace the rows of the target's tables, which its migrations created, by those of the source."""
     with connections[target].cursor() as cursor:
         cursor.execute("SET LOCAL TIME ZONE 'UTC'")
         quoted = [f'"{table.name}"' for table in tables]
@@ -141,18 +147,18 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
             try:
                 with cursor.copy(f'COPY "{table.name}" ({table.names}) FROM STDIN') as into:
                     for row in source.execute(f'SELECT {table.names} FROM "{table.name}"'):  # noqa: S608 - as below
-                        into.write_row(tuple(map(written, kinds, row)))
+                        into.write_row(tuple(map(to_postgresql, kinds, row)))
             except DatabaseError as error:
                 raise BackupProblem(f"PostgreSQL does not take the rows of {table.name}: {error}") from error
             if table.identity:
-                go_on_counting(source, cursor, table)
+                continue_sequence(source, cursor, table)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # checks each foreign key now
         for each in quoted:
             cursor.execute(f"ALTER TABLE {each} ENABLE TRIGGER USER")
 
 
-def go_on_counting(source: sqlite3.Connection, cursor: Any, table: MovedTable) -> None:
-    """The next row gets the number that SQLite would have given it: one that was deleted is not given again."""
+def continue_sequence(source: sqlite3.Connection, cursor: Any, table: MovedTable) -> None:
+    """Make the table's next row get the key that SQLite would have given it: keys of deleted rows aren't reused."""
     used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [table.name]).fetchone()
     highest = source.execute(f'SELECT max("{table.identity}") FROM "{table.name}"').fetchone()  # noqa: S608
     last = max([0, *(used or ()), *(number for number in highest if number is not None)])
@@ -161,35 +167,36 @@ def go_on_counting(source: sqlite3.Connection, cursor: Any, table: MovedTable) -
 
 
 def compare(source: sqlite3.Connection, target: str, table: MovedTable) -> int:
-    """How many rows the table has. Raises BackupProblem at the first that is not the same in both databases."""
+    """The number of rows of the table. Raises BackupProblem at the first row that differs between the databases."""
     kinds, count = list(table.columns.values()), 0
-    # Compares bytes in both databases, independent of the collation.
-    order = [f'"{name}" COLLATE "C"' if table.columns[name] in TEXTS else f'"{name}"' for name in table.key]
-    theirs_in_order = f'SELECT {table.names} FROM "{table.name}" ORDER BY {", ".join(order)}'  # noqa: S608 - as below
-    names = ", ".join(f'"{name}"' for name in table.key)
-    # The names are the tables' own.
-    ours = source.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY {names}')  # noqa: S608
+    key = [f'"{name}"' for name in table.key]
+    # Text is ordered by its bytes in both databases, whatever PostgreSQL's collation is.
+    postgresql_key = [f'"{name}" COLLATE "C"' if table.columns[name] in TEXTS else f'"{name}"' for name in table.key]
+    select = f'SELECT {table.names} FROM "{table.name}" ORDER BY '  # noqa: S608 - the names are the tables' own
+    source_rows = source.execute(select + ", ".join(key))
     with connections[target].chunked_cursor() as cursor:
-        cursor.execute(theirs_in_order)
-        for own, other in zip_longest(ours, cursor):
+        cursor.execute(select + ", ".join(postgresql_key))
+        for old, new in zip_longest(source_rows, cursor):
             count += 1
-            if own is None or other is None or [*map(read, kinds, own)] != [*map(read, kinds, other)]:
+            if old is None or new is None or [*map(to_python, kinds, old)] != [*map(to_python, kinds, new)]:
                 raise BackupProblem(f"row {count} of {table.name}, by its key, is not the same in both databases")
     return count
 
 
-# --- values: as SQLite keeps them, as Python has them, as PostgreSQL gives them
+# --- conversion of values of SQLite and PostgreSQL, so that they can be compared and copied
 
 TEXTS = frozenset(("varchar", "text", "bpchar"))
 
 
 def in_utc(value: str | dt.datetime) -> dt.datetime:
+    """A moment in UTC: SQLite has it as text, without a zone."""
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC)
     return dt.datetime.fromisoformat(value).replace(tzinfo=dt.UTC)
 
 
-READ: dict[str, Callable[[Any], Any]] = {
+# By PostgreSQL's type of a column: the function that makes the same Python value of either database's.
+READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(TEXTS, str),
     **dict.fromkeys(("int2", "int4", "int8"), int),
     "bool": bool,
@@ -204,13 +211,15 @@ READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def read(kind: str, value: Any) -> Any:
-    """The Python value of a database value, by PostgreSQL's type of its column."""
-    return None if value is None else READ[kind](value)
+def to_python(kind: str, value: Any) -> Any:
+    """The Python value of a value of either database, by PostgreSQL's type of its column."""
+    return None if value is None else READERS[kind](value)
 
 
-def written(kind: str, value: Any) -> Any:
-    """A value of SQLite in the form that PostgreSQL accepts; the text of JSON is unchanged."""
+def to_postgresql(kind: str, value: Any) -> Any:
+    """A value of SQLite in the form that PostgreSQL's COPY accepts. JSON stays text."""
     if kind == "jsonb":
         return value
-    return str(read(kind, value)) if kind == "inet" and value else read(kind, value)
+    if kind == "inet" and value:
+        return str(to_python(kind, value))
+    return to_python(kind, value)

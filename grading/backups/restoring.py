@@ -1,4 +1,4 @@
-"""A site from a backup, in a place that holds none."""
+"""Restores a site from a backup, into an empty state folder and database."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
     (which moves it aside), and NoBackup. The site is unchanged then.
     """
     contents, since = manifest.read(backup), erased.read(backup.parent)
-    require_fitting(contents)
+    require_compatible(contents)
     with stopped():
         problem = next(iter(problems_of_backup(backup, contents)), None)
         if problem is not None:
@@ -81,8 +81,8 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         say(f"To send later sessions again, run on each agent's machine: submit_session.py {since_backup}")
 
 
-def require_fitting(contents: Manifest) -> None:
-    """Raises BackupProblem unless this code and this kind of database can take the backup."""
+def require_compatible(contents: Manifest) -> None:
+    """Raise BackupProblem unless this code and this kind of database can restore the backup."""
     if contents.database != connection.vendor:
         raise BackupProblem(
             f"the backup is of {contents.database}, and DATABASE_URL names {connection.vendor}: restore it to its own "
@@ -102,7 +102,7 @@ def require_fitting(contents: Manifest) -> None:
 
 
 def is_empty() -> bool:
-    """Whether there is no site here: no tables, and no files of evidence. A bucket may have evidence."""
+    """Whether there is no site here: no tables, and no files of evidence on disk."""
     folder = Path(settings.MEDIA_ROOT)
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if connection.vendor == "sqlite":
@@ -114,7 +114,7 @@ def is_empty() -> bool:
 
 
 def move_aside() -> Path:
-    """Move all of the site into a folder of its own; where that is. Raises BackupProblem for PostgreSQL."""
+    """Move the existing site into a folder of its own, and return its path. Raises BackupProblem for PostgreSQL."""
     if connection.vendor != "sqlite":
         raise BackupProblem("--replace is for SQLite: make an empty database in PostgreSQL, and name that")
     connection.close()
@@ -128,7 +128,7 @@ def move_aside() -> Path:
 
 
 def restore_keys(backup: Path, contents: Manifest, say: Say) -> None:
-    """Put the keys where the site reads them, in place of those that were just made."""
+    """Write the backup's keys to where the site reads them, replacing those that were created at the start."""
     for name, variable in (("secret_key", "SECRET_KEY"), ("chance.key", "CHANCE_KEY_FILE")):
         if name not in contents.secrets:
             say(
@@ -143,14 +143,16 @@ def restore_keys(backup: Path, contents: Manifest, say: Say) -> None:
 
 
 def evidence_of(backup: Path) -> Iterator[Path]:
-    for lines in sorted((backup / EVIDENCE).glob(f"*/{SUMS}")):
-        yield from (lines.parent / name for name, _digest in sums(lines.parent))
+    """The paths of the evidence files in a backup."""
+    for checksums in sorted((backup / EVIDENCE).glob(f"*/{SUMS}")):
+        folder = checksums.parent
+        yield from (folder / name for name, _digest in sums(folder))
 
 
 def require_same(contents: Manifest) -> None:
-    """Raises BackupProblem where the database does not hold what the backup's did.
+    """Raise BackupProblem if the restored database differs from the one that was backed up.
 
-    A backup on SQLite counts the tables of the planner's statistics as well, which the site's own backend leaves out.
+    The tables of SQLite's own statistics are ignored: a backup counts them, and the site's database backend hides them.
     """
     counts = rows_by_table("default")
     wrong = [
@@ -159,14 +161,14 @@ def require_same(contents: Manifest) -> None:
         if counts.get(table) != rows and not table.startswith("sqlite_")
     ]
     if wrong:
-        raise BackupProblem(f"the database is not what the backup held: {'; '.join(wrong)}")
+        raise BackupProblem(f"the restored database differs from the backup: {'; '.join(wrong)}")
     is_current = not schema.missing()
     if is_current and fingerprint() != contents.ledger:
-        raise BackupProblem("the ledger is not what the backup held, though each table has as many rows")
+        raise BackupProblem("the restored ledger differs from the backup's, although each table has as many rows")
 
 
 def erase_again(erasures: Iterable[Erased], say: Say) -> None:
-    """Erase what had been erased after the backup was made: it must not come back by a restore."""
+    """Repeat the erasures that were made after the backup: erased data must not come back by a restore."""
     digests = {digest for each in erasures for digest in each.digests}
     if not digests:
         return
@@ -175,11 +177,11 @@ def erase_again(erasures: Iterable[Erased], say: Say) -> None:
     agents = [agent for agent in Agent.objects.order_by("pk") if agent_digest(agent.name) in digests]
     erasing.overwrite_deleted()
     for start in range(0, len(sessions), AT_A_TIME):
-        now, later = sessions[start : start + AT_A_TIME], frozenset(sessions[start + AT_A_TIME :])
-        erasing.erase(Session.objects.filter(pk__in=now), who=WHO, why=WHY, leaving=later)
+        batch, later = sessions[start : start + AT_A_TIME], frozenset(sessions[start + AT_A_TIME :])
+        erasing.erase(Session.objects.filter(pk__in=batch), who=WHO, why=WHY, leaving=later)
     for agent in agents:
         for _done in erasing.erase_agent(agent, who=WHO, why=WHY):
             pass
     if sessions or agents:
-        say(f"Erased again, as it was after the backup: {len(sessions):,} sessions, {len(agents):,} agents.")
+        say(f"Erased again what was erased after the backup: {len(sessions):,} sessions, {len(agents):,} agents.")
         say("\n".join(erasing.finish()))

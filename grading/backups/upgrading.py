@@ -1,6 +1,6 @@
-"""Migrating the database of a site that has sessions: checks and a copy to go back to come first.
+"""Migrates the database of a site that has sessions, after checks, and after a copy from which one can go back.
 
-The copies stay until a person deletes them, so an erasure names them (`copies`).
+The copies stay until a person deletes them, so an erasure lists them (`copies`).
 """
 
 import datetime as dt
@@ -94,8 +94,8 @@ def require_no_other_user() -> None:
 
 
 def require_free_space() -> None:
-    """Raise BackupProblem unless the disk of the state folder has twice the size of the database: a copy of it, and
-    tables that are written anew.
+    """Raise BackupProblem unless the state folder's disk has free space of twice the database's size: one for the copy,
+    and one for tables that migrations rebuild.
     """
     needed, free = 2 * database_size(), shutil.disk_usage(settings.STATE_DIR).free
     if free < needed:
@@ -106,7 +106,7 @@ def require_free_space() -> None:
 
 
 def database_size() -> int:
-    """Bytes."""
+    """The size of the database in bytes."""
     if connection.vendor == "sqlite":
         name = connection.settings_dict["NAME"]
         return sum(path.stat().st_size for path in (Path(name), Path(f"{name}-wal")) if path.exists())
@@ -116,7 +116,7 @@ def database_size() -> int:
 
 
 def copy_database(folder: Path) -> Path:
-    """Copy the database into `folder`, in place of an earlier copy; the file's path."""
+    """Copy the database into `folder`, replacing an earlier copy. Returns the path of the copy."""
     draft = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700, parents=True)
@@ -160,7 +160,7 @@ def add_copies_option(parser: ArgumentParser) -> None:
 
 
 def announce_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:
-    """What an erasure is going to do with these copies, for a person to read before agreeing to it."""
+    """Sentences about what an erasure will do with these copies, shown before a person confirms it."""
     if folders and delete:
         yield f"To be deleted with it: copies of the database that upgrades made: {list_copies(folders)}."
     elif folders:
@@ -171,7 +171,7 @@ def announce_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:
 
 
 def finish_copies(folders: Sequence[Path], *, delete: bool) -> Iterator[str]:
-    """Delete these copies at the end of an erasure, or leave them; what became of each, for a person to read."""
+    """Delete these copies at the end of an erasure if `delete` is set. Yields sentences about the result."""
     if folders and not delete:
         yield (
             "Copies of the database that upgrades made still hold what was in it then, until they are deleted: "

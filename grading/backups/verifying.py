@@ -1,4 +1,4 @@
-"""Whether all is what it was: of a site, running or just restored, and of a backup that lies there."""
+"""Checks whether a site, or a backup, is complete and undamaged. Problems are returned as sentences."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -20,7 +20,7 @@ AT_A_TIME = 1000
 
 
 def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
-    """What is wrong with this site, in words; nothing where all is well. `step` is told of each file that was read."""
+    """The problems of this site, none if all is well. `step` is called with 1 for each file of evidence read."""
     yield from problems_of_database()
     for difference in replay().differences:
         yield f"a bucket is not the ledger's sum: {difference}"
@@ -28,12 +28,16 @@ def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
         yield f"a session counts more than once: {each}"
     for _count, mismatches in state.rebuild():
         for mismatch in mismatches:
+<<<<<<< HEAD
             yield f"a session's state is not what its other rows say: {mismatch}; see {site_command('rebuild')}"
+=======
+            yield f"a session's reward columns disagree with its other rows: {mismatch}; see manage.py rebuild"
+>>>>>>> core
     yield from problems_of_evidence(step)
 
 
 def problems_of_database() -> Iterator[str]:
-    """What the database says of itself: damaged pages, rows that refer to none, rules that are gone."""
+    """The problems of the database itself: damaged pages, dangling references, missing triggers."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA quick_check(20)")
@@ -48,7 +52,7 @@ def problems_of_database() -> Iterator[str]:
 
 
 def problems_of_evidence(step: Step) -> Iterator[str]:
-    """Files that are missing, or hold other bytes than their rows say. Those that retention deleted are no problem."""
+    """Evidence files that are missing or damaged. Those that retention deleted are no problem."""
     for row in every_file():
         step(1)
         try:
@@ -63,7 +67,10 @@ def problems_of_evidence(step: Step) -> Iterator[str]:
 
 
 def every_file() -> Iterator[Evidence]:
-    """A row for each hash, in order; in steps, so that a running site's log of writes can be emptied between them."""
+    """An evidence row for each distinct hash, in order of the hash.
+
+    They are loaded in batches, so that no query is open for long: SQLite can't shorten its write-ahead log meanwhile.
+    """
     last = ""
     while rows := list(Evidence.objects.filter(sha256__gt=last).order_by("sha256", "pk")[:AT_A_TIME]):
         for sha256, same in groupby(rows, key=lambda row: row.sha256):
@@ -73,7 +80,7 @@ def every_file() -> Iterator[Evidence]:
 
 
 def counts() -> dict[str, int]:
-    """What the site holds, for people to compare."""
+    """How much the site holds, by name."""
     return {
         "sessions": Session.objects.count(),
         "rows of the ledger": LedgerEntry.objects.count(),
@@ -85,9 +92,9 @@ def counts() -> dict[str, int]:
 
 
 def problems_of_backup(backup: Path, contents: Manifest, step: Step = lambda _done: None) -> Iterator[str]:
-    """What is wrong with a backup, in words: files that are missing or others than when it was made."""
+    """The problems of a backup: files that are missing or have changed since it was made."""
     if not (backup / SUMS).is_file() or checksum(backup / SUMS) != contents.sums:
-        yield f"{SUMS} is missing or is not what it was"
+        yield f"{SUMS} is missing or has changed"
         return
     files = 0
     for path, digest in sums(backup):
@@ -106,4 +113,4 @@ def problem_of_file(path: Path, digest: str) -> Iterator[str]:
     if not path.is_file():
         yield f"{path} is missing"
     elif checksum(path) != digest:
-        yield f"{path} is not what it was"
+        yield f"{path} has changed"

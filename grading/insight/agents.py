@@ -15,7 +15,7 @@ from grading.models import Session, Settlement, StoredReading
 from grading.models.readings import last_keys
 
 MEASURES = ("reward", "cost", "minutes")
-# The cards of the last so many weeks are stored for pages.
+# The cards of this many weeks are stored for pages.
 WEEKS = 10
 STORED_NAME = "insight agents"
 STORED_FORM = TypeAdapter(tuple[AgentCard, ...])

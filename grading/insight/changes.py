@@ -24,6 +24,7 @@ HISTORY = dt.timedelta(days=28)
 # Measures of rewards, which depend on who graded.
 GRADED_MEASURES = frozenset({"reward", "final"})
 WEEK = 7
+MAX_WEEKS = 4
 LOW_REWARD, HIGH_REWARD = 0.3, 0.8
 
 
@@ -141,12 +142,12 @@ def _offer(
     return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
 
 
-def spans_around(mark: TimeMark, now: dt.datetime, *, most_weeks: int = 4) -> tuple[Span, Span] | None:
-    """As many whole weeks before a mark as after it, up to `most_weeks` each, without its own day; days if no week has
+def spans_around(mark: TimeMark, now: dt.datetime) -> tuple[Span, Span] | None:
+    """As many whole weeks before a mark as after it, up to MAX_WEEKS each, without its own day; days if no week has
     passed yet. None if no day has.
     """
     passed = (timezone.localdate(now) - mark.day).days
-    days = min(passed // WEEK * WEEK or passed, most_weeks * WEEK)
+    days = min(passed // WEEK * WEEK or passed, MAX_WEEKS * WEEK)
     if days < 1:
         return None
     one = dt.timedelta(days=1)

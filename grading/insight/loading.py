@@ -131,7 +131,7 @@ class CellFilter:
 
 
 def last_weeks(now: dt.datetime, weeks: int = 10) -> Span:
-    """The last so many weeks up to today: from a Monday to the day of `now`."""
+    """The last `weeks` weeks up to today, from a Monday on."""
     today = timezone.localdate(now)
     return Span(first=today - dt.timedelta(days=today.weekday() + 7 * (weeks - 1)), last=today)
 
@@ -159,7 +159,7 @@ def load_cells(
     if with_task:
         sessions = sessions.exclude(task="")
     expressions = {f"by_{name}": COLUMNS[name] for name in columns if name not in READERS}
-    rows = sessions.annotate(**expressions, on_day=local_day("ended_at", span))
+    rows = sessions.annotate(**expressions, on_day=local_day(span))
     groups = ["on_day"]
     for name in columns:
         groups += GRADER if name in READERS else [f"by_{name}"]
@@ -173,31 +173,31 @@ def load_cells(
     return _as_table(records, list(columns), list(measures))
 
 
-def local_day(column: str, span: Span) -> Expression:
-    """The day of a moment within the span, in the site's zone.
+def local_day(span: Span) -> Expression:
+    """The day on which a session of the span ended, in the site's zone.
 
     On SQLite, `TruncDate` calls a Python function for each row, which takes longer than everything else: there the
     offset of the zone is added in SQL. A day on which clocks change has a branch of its own.
     """
     if connection.vendor != "sqlite":
-        return TruncDate(column)
+        return TruncDate("ended_at")
     days = [span.first + dt.timedelta(days=number) for number in range(span.days + 1)]
     starts = [midnight(day) for day in days]
     offset = starts[0].utcoffset()
     branches = []
     for number in range(span.days):
         if starts[number + 1].utcoffset() != offset:
-            branches.append(When(**{f"{column}__lt": starts[number]}, then=_day_at(column, offset)))
-            branches.append(When(**{f"{column}__lt": starts[number + 1]}, then=Value(days[number].isoformat())))
+            branches.append(When(ended_at__lt=starts[number], then=_day_at(offset)))
+            branches.append(When(ended_at__lt=starts[number + 1], then=Value(days[number].isoformat())))
             offset = starts[number + 1].utcoffset()
-    last = _day_at(column, offset)
+    last = _day_at(offset)
     return Case(*branches, default=last, output_field=CharField()) if branches else last
 
 
-def _day_at(column: str, offset: dt.timedelta | None) -> Expression:
-    """The day of a moment in SQLite, at this offset from UTC."""
+def _day_at(offset: dt.timedelta | None) -> Expression:
+    """The day on which a session ended at this offset from UTC, in SQLite."""
     minutes = round((offset or dt.timedelta()).total_seconds() / 60)
-    return Func(F(column), Value(f"{minutes:+d} minutes"), function="date", output_field=CharField())
+    return Func(F("ended_at"), Value(f"{minutes:+d} minutes"), function="date", output_field=CharField())
 
 
 def _moments(span: Span) -> tuple[dt.datetime, dt.datetime]:

@@ -1,5 +1,6 @@
-"""Two rules that the threads of the heartbeats run, because the sweep itself may have stopped. These threads also send
-notices that nobody else has sent.
+"""Two alarm rules that run in the heartbeats' threads, because the sweep that runs the others may have stopped.
+
+These threads also send notices that have not been sent for some time.
 """
 
 import datetime as dt
@@ -27,7 +28,10 @@ def attend(part: Component) -> None:
 
 
 def update_attended_alarms(liveness: Liveness) -> None:
-    """Update the two rules' alarms by what this process knows; alarms about programs of unknown state stay open."""
+    """Update the two rules' alarms by the heartbeats that this process has watched, and send overdue notices.
+
+    Alarms about programs whose state is unknown stay as they are.
+    """
     now, silent = timezone.now(), [part for part in liveness.parts if liveness.life(part) is Life.SILENT]
     if Component.BROKER in silent and Component.SCHEDULER in silent:
         silent.remove(Component.SCHEDULER)  # it waits for the broker, which has an alarm
@@ -39,7 +43,8 @@ def update_attended_alarms(liveness: Liveness) -> None:
         for rule in (program_stopped, missed_turns):
             if is_due(rule, ran, now):
                 with transaction.atomic():
-                    if claim_run(rule, ran, now) and rule is missed_turns:
+                    is_claimed = claim_run(rule, ran, now)
+                    if is_claimed and rule is missed_turns:  # the alarms of the other rule were updated above
                         run_rules([missed_turns], now)
     unsent = Notice.objects.queued().filter(next_attempt_at__lte=clock.now() - UNSENT)
     if silent or unsent.exists():

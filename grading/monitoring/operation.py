@@ -323,7 +323,7 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
     names = _list_first([job.session.external_id for job in crashing])
     others = {
         "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
-        f"crashed whoever read its evidence three times, and is retried daily ({names})": len(crashing),
+        f"crashed three processes that read its evidence, and is retried daily ({names})": len(crashing),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
         "given up on by an earlier version (the quota page offers to ask again)": len(abandoned),
     }

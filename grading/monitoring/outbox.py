@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -29,7 +29,8 @@ def notifies_externally(rule: Rule) -> bool:
 def opened(alarm: Alarm, rule: Rule) -> None:
     """Queue notices that an alarm was opened. Call it in the transaction that opened it."""
     if notifies_externally(rule):
-        _queue(destinations(), About.OPENED, alarm=alarm, content=_describe(alarm, rule))
+        content = _describe(alarm, rule)
+        _queue(destinations(), About.OPENED, content=content, paragraphs=_paragraphs(content), alarm=alarm)
 
 
 def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
@@ -37,7 +38,9 @@ def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
     notices = Notice.objects.filter(alarm=alarm, about=About.OPENED).select_related("to")
     notified = [Destination(kind=Channel(each.channel), row=each.to) for each in notices]
     still_on = [each for each in notified if each.row is None or each.row.state == ChannelState.ON]
-    _queue(still_on, About.RESOLVED, alarm=alarm, content={**_describe(alarm, rule), "resolved_at": _iso(now)})
+    content = {**_describe(alarm, rule), "resolved_at": _iso(now)}
+    paragraphs = (f"This no longer holds: {rule.title}.", f"The alarm said: {alarm.detail}", content["link"])
+    _queue(still_on, About.RESOLVED, content=content, paragraphs=paragraphs, alarm=alarm)
 
 
 def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
@@ -48,7 +51,7 @@ def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
         "what_to_do": "Nothing.",
         "link": link("admin:notices"),
     }
-    return _queue(to, About.TEST, by=by, content=content)
+    return _queue(to, About.TEST, content=content, paragraphs=_paragraphs(content), by=by)
 
 
 def written(letter: WeeklyLetter) -> None:
@@ -60,8 +63,8 @@ def written(letter: WeeklyLetter) -> None:
         "sentences": letter.sentences,
         "link": address,
     }
-    parts = (*letter.sentences, address)
-    _queue(letter_destinations(), About.LETTER, content=content, parts=parts, letter=letter)
+    paragraphs = (*letter.sentences, address)
+    _queue(letter_destinations(), About.LETTER, content=content, paragraphs=paragraphs, letter=letter)
 
 
 def link(page: str) -> str:
@@ -78,7 +81,13 @@ def chat_text(lines: Iterable[str]) -> str:
     return "\n".join(lines).translate({ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("@"): "@\u200b"})
 
 
+def _paragraphs(content: Mapping[str, Any]) -> Sequence[str]:
+    """The paragraphs of a message that asks somebody to do something."""
+    return content["detail"], f"What to do: {content['what_to_do']}", content["link"]
+
+
 def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
+    """What a webhook's JSON says of an alarm."""
     return {
         "rule": rule.id,
         "severity": rule.severity,
@@ -91,24 +100,20 @@ def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
 
 
 def _queue(
-    to: Iterable[Destination], about: About, *, content: dict[str, Any], parts: Sequence[str] = (), **columns: Any
+    to: Iterable[Destination], about: About, *, content: dict[str, Any], paragraphs: Sequence[str], **columns: Any
 ) -> list[Notice]:
-    """Queue a message to each destination. `parts` are its paragraphs; by default they are made of the content."""
+    """Queue a message to each destination: an e-mail of these paragraphs, or the content as JSON. `columns` are more
+    columns of the notices.
+    """
     ended = " (no longer holds)" if about is About.RESOLVED else ""
-    # One line: a session's name may have more.
-    subject = (
-        plain_text(f"[gradingsite] {content['title']}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
-    )
-    if not parts:
-        parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
-    if about is About.RESOLVED:
-        parts = (f"This no longer holds: {content['title']}.", f"The alarm said: {content['detail']}", content["link"])
+    subject = plain_text(f"[gradingsite] {content['title']}{ended}", SUBJECT_LIMIT)
+    subject = subject.replace("\n", " ").replace("\r", " ")  # a title may have several lines
     queued, now = [], clock.now()
     for destination in to:
         key = uuid.uuid4()
         is_email = destination.kind is Channel.EMAIL
-        message = {"notice": str(key), "about": about, **content, "text": chat_text([subject, *parts])}
-        body = "\n\n".join(parts) + "\n" if is_email else json.dumps(message)
+        message = {"notice": str(key), "about": about, **content, "text": chat_text([subject, *paragraphs])}
+        body = "\n\n".join(paragraphs) + "\n" if is_email else json.dumps(message)
         queued.append(
             Notice.objects.create(
                 key=key,
@@ -125,4 +130,5 @@ def _queue(
 
 
 def _iso(moment: dt.datetime) -> str:
+    """A moment in UTC, in the format of ISO 8601, to the second."""
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds")

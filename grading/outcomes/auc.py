@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grading.insight.core.means import Z90
 
-# Fewer sessions of either kind say nothing.
+# The fewest sessions of either kind for a ranking.
 FEWEST = 10
 
 
@@ -36,7 +36,9 @@ def rank(landed: Sequence[float], others: Sequence[float]) -> Ranking:
         return Ranking(**sizes)
     ranks = _midranks([*landed, *others])
     m, n = len(landed), len(others)
-    # The share of the others below each session that landed, and of those that landed above each of the others.
+    # For each session that landed, the share of the others that it is above; for each of the others, the share of those
+    # that landed that it is below. A tie counts as half. A rank among all minus the rank among its own kind is the
+    # number of the other kind that are below.
     below = [(rank - own) / n for rank, own in zip(ranks[:m], _midranks(landed), strict=True)]
     above = [1 - (rank - own) / m for rank, own in zip(ranks[m:], _midranks(others), strict=True)]
     auc = sum(below) / m

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from grading.models.outcomes import Authorship
 
 SLACK = dt.timedelta(hours=1)
-# A session without a start is taken to have run so long.
+# A session without a start is assumed to have run this long.
 UNKNOWN_LENGTH = dt.timedelta(hours=12)
-# So many commits of a committer, claimed before anybody else could read them, make it known as the agent's.
+# A committer is known as the agent's after this many commits that were claimed before anybody else could read them.
 KNOWN_COMMITTER = 3
 
 

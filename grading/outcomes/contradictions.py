@@ -1,4 +1,4 @@
-"""Puts sessions into the review queue whose verdict and outcome contradict each other, and takes them off again."""
+"""Adds sessions to the review queue whose verdict and outcome contradict each other, and removes them again."""
 
 import datetime as dt
 
@@ -10,13 +10,14 @@ from grading.models import OutcomeRecord, ReviewItem, Session
 from grading.models.outcomes import OutcomeKind, OutcomeResult
 from grading.models.review import ItemState, QueueEntry
 from grading.review import queue
+from grading.vocabulary import Source
 
 # A verdict and an outcome contradict each other if they are at least GAP apart and on different sides of MIDDLE.
 # Without the second condition, a verdict of .5 would contradict success as well as failure.
 GAP, MIDDLE = 0.4, 0.5
-# Work that has not landed is no outcome before this time.
+# Work that has not landed counts as an outcome only after this time.
 PATIENCE = dt.timedelta(days=14)
-# So many sessions of one arm on one day become one item.
+# This many sessions of one arm on one day are combined into one item.
 TOGETHER = 5
 # How the reason of such an item begins, and the reason of one whose contradiction is over.
 COMBINED, OVER = "Verdicts and outcomes", "The verdict and the outcome agree again."
@@ -24,10 +25,10 @@ RESULTS: dict[str, float] = {OutcomeResult.PASS: 1.0, OutcomeResult.FAIL: 0.0}
 
 
 def check(session: Session, now: dt.datetime) -> bool:
-    """Open a review item for a session whose verdict and outcome contradict each other. Whether it did.
+    """Open a review item for a session whose verdict and outcome contradict each other. Returns whether it did.
 
-    Not if a person has graded it or taken it off the queue, nor if it waits already. An item that nobody has answered
-    closes when its contradiction is over, and opens again with the next one.
+    It doesn't if a person has graded the session or removed it from the queue, nor if it is in the queue already. An
+    unanswered item closes when its contradiction is over, and opens again at the next one.
     """
     with transaction.atomic():
         rows = Session.objects.select_for_update(of=("self",))
@@ -35,21 +36,28 @@ def check(session: Session, now: dt.datetime) -> bool:
         item: ReviewItem | None = getattr(locked, "review_item", None)
         reason = find(locked, now)
         if not reason:
-            is_own = item is not None and item.state == ItemState.OPEN and item.entered_as == QueueEntry.OUTCOME
-            if item is not None and is_own and not item.why.startswith(COMBINED):
-                ReviewItem.objects.open().filter(pk=item.pk).update(why=OVER)
-                queue.leave(item, ItemState.DONE)
+            if item is not None:
+                _close(item)
             return False
-        is_over = item is not None and item.state == ItemState.DONE and item.why == OVER
-        if (item and not is_over) or locked.reward_source == "human":
+        if locked.reward_source == Source.HUMAN:
             return False
-        queue.enter(locked, QueueEntry.OUTCOME, reason)
-        _combine(locked, now)
-    return True
+        may_open = item is None or (item.state == ItemState.DONE and item.why == OVER)
+        if may_open:
+            queue.enter(locked, QueueEntry.OUTCOME, reason)
+            _combine(locked, now)
+    return may_open
+
+
+def _close(item: ReviewItem) -> None:
+    """Close an item whose contradiction is over, if it is open for that reason and stands for no other sessions."""
+    is_for_outcome = item.state == ItemState.OPEN and item.entered_as == QueueEntry.OUTCOME
+    if is_for_outcome and not item.why.startswith(COMBINED):
+        ReviewItem.objects.open().filter(pk=item.pk).update(why=OVER)
+        queue.leave(item, ItemState.DONE)
 
 
 def find(session: Session, now: dt.datetime) -> str:
-    """The contradiction in words, or "" if there is none."""
+    """The contradiction of the session's verdict and outcomes as a sentence, "" if there is none."""
     verdict = session.verdict.value if session.verdict else None
     if verdict is None:
         return ""
@@ -68,7 +76,7 @@ def _contradict(verdict: float, outcome: float) -> bool:
 
 
 def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float | None:
-    """An outcome as a reward would be, or None if it says nothing about the work yet."""
+    """An outcome on the scale of rewards, [0, 1]; None if it shows nothing about the work yet."""
     if record.kind in {OutcomeKind.CLOSED, OutcomeKind.REVERTED}:
         return None  # a closed pull request may be finished elsewhere; `landed` counts what was reverted
     landing = getattr(session, "landing", None)
@@ -78,7 +86,7 @@ def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float |
 
 
 def _combine(session: Session, now: dt.datetime) -> None:
-    """Let one item stand for all of today, if TOGETHER or more sessions of the arm came in today."""
+    """If TOGETHER or more sessions of the arm came into the queue today, keep only the first item, for all of them."""
     today = ReviewItem.objects.filter(
         entered_as=QueueEntry.OUTCOME,
         entered_at__gte=midnight(timezone.localdate(now)),

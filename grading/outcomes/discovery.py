@@ -66,8 +66,8 @@ def find_local_repositories() -> list[LocalSuggestion]:
 
 
 def find_root(folder: str) -> Path | None:
-    """The folder of the repository that a folder of this machine is in, None if there is none. That of a worktree is
-    the repository that it belongs to.
+    """The root folder of the repository that contains this folder; for a worktree, that of the repository that it
+    belongs to. None if there is none.
     """
     path = Path(WORKTREE.sub("", folder))
     with suppress(OSError, ValueError):

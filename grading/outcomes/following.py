@@ -2,8 +2,8 @@
 
 enrol new sessions ─► fetch each repository with sessions that are due ─► find their commits ─► decide ─► record
 
-A round looks at a session 10 minutes, 1, 3, 7, 14 and 30 days after its end. Sessions are claimed before slow work, and
-a round that dies is repeated: what it records depends on the mirror alone.
+A session is looked up 10 minutes and 1, 3, 7, 14 and 30 days after its end. Sessions are claimed before slow work. If
+the process dies, they are looked up again: what is recorded depends on the mirror alone.
 """
 
 import datetime as dt
@@ -71,7 +71,7 @@ def next_check(ended_at: dt.datetime, now: dt.datetime) -> dt.datetime | None:
 
 
 def enrol(now: dt.datetime) -> int:
-    """Let sessions that claim commits be looked up, the newest first. Returns how many are new.
+    """Schedule the look-up of sessions that claim commits, the newest first. Returns how many are new, at most BATCH.
 
     A session from before its repository was followed is looked up once, and again if it is recent.
     """
@@ -86,7 +86,7 @@ def enrol(now: dt.datetime) -> int:
 
 
 def look_up_soon(repository: Repository, now: dt.datetime) -> int:
-    """Let the sessions of a repository's project that are still looked up be due now. Returns how many."""
+    """Make the sessions of the repository's project that are still followed due now. Returns how many."""
     due = SessionLanding.objects.filter(session__project__repository=repository, next_check_at__isnull=False)
     return due.update(next_check_at=now)
 
@@ -258,6 +258,7 @@ class _ClaimContext:
         self.seen_at = {(row.repository_id, row.sha): row.seen_at for row in rows_of_sightings}
 
     def decide(self, claim: Artifact, commit: SessionCommit, info: CommitInfo) -> Authorship:
+        """Whether the claimed commit, which was found in its repository as `info`, counts as the session's own."""
         session, repository = self.sessions[commit.session_id], commit.repository
         if repository is None:
             return Authorship.NOT_FOUND
@@ -356,6 +357,7 @@ def describe(row: SessionLanding, branch: str) -> str:
 
 
 def _record_landing(session: Session, row: SessionLanding, commits: Sequence[SessionCommit], now: dt.datetime) -> None:
+    """Append the shares of commits that landed and, if any is or was reverted, of those that were, as outcomes."""
     repository = next(commit.repository for commit in commits if commit.state != CommitState.UNKNOWN)
     if repository is None:
         return

@@ -93,7 +93,7 @@ def _start(
 
 
 def _wait(process: "subprocess.Popen[bytes]", stdin: bytes | None, seconds: float) -> None:
-    """Wait until the process ends. Raises GitFailed on an error and after so many seconds."""
+    """Wait until the process ends. Raises GitFailed if it fails, and LimitReached after this many seconds."""
     try:
         _, error = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:

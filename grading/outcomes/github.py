@@ -44,7 +44,7 @@ def is_signed(repository: Repository, body: bytes, signature: str) -> bool:
 
 
 def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> int:
-    """Record what a signed delivery says of sessions. Returns the number of new outcomes; 0 for a repeated delivery.
+    """Record the outcomes that a signed delivery reports. Returns the number of new ones; 0 for a repeated delivery.
 
     Raises ValueError if the payload is not of the event's form.
     """
@@ -63,7 +63,7 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
 
 
 def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:
-    """The sessions that an event is about, each with what it says. A push lets sessions be looked up."""
+    """The sessions that an event is about, each with the reported outcome. A push makes sessions due for a look-up."""
     if event == "push":
         look_up_soon(repository, timezone.now())
     elif event == "pull_request" and payload["action"] == "closed":

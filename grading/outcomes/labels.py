@@ -53,29 +53,33 @@ def read_labels(text: str) -> tuple[list[Label], list[RefusedLine]]:
         raise Unreadable("Expected at least one line with an outcome.")
     if len(lines) > MAX_LINES:
         raise Unreadable(f"Expected at most {MAX_LINES:,} lines; got {len(lines):,}. Split the file.")
+    # A line names a session by its agent's id for it, or else by its primary key.
     names = {str(fields.get("session") or "") for _, fields in lines if isinstance(fields, dict)}
     sessions: dict[str, list[Session]] = defaultdict(list)
     for session in Session.objects.yours().filter(external_id__in=names):
         sessions[session.external_id].append(session)
-    names_by_key = {primary_key(name): name for name in names - sessions.keys()}  # 0 is nobody's
+    names_by_key = {primary_key(name): name for name in names - sessions.keys()}  # 0 for a text that is no key
     for pk, session in Session.objects.yours().in_bulk(names_by_key).items():
         sessions[names_by_key[pk]].append(session)
     labels, refused = [], []
     numbers: dict[tuple[Any, ...], int] = {}
     for number, fields in lines:
         label = _check_line(fields, sessions)
-        if isinstance(label, Label):
-            key = (label.session.pk, label.outcome.kind, label.outcome.observed_at)
-            if key not in numbers:
-                numbers[key] = number
-                labels.append(label)
-                continue
-            label = f"line {numbers[key]} has the same session, kind and time"
-        refused.append(RefusedLine(number=number, why=label))
+        if isinstance(label, str):
+            refused.append(RefusedLine(number=number, why=label))
+            continue
+        key = (label.session.pk, label.outcome.kind, label.outcome.observed_at)
+        if key in numbers:
+            why = f"line {numbers[key]} has the same session, kind and time"
+            refused.append(RefusedLine(number=number, why=why))
+        else:
+            numbers[key] = number
+            labels.append(label)
     return labels, refused
 
 
 def _read_csv(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The number and the fields of each line after the first; empty fields are left out. Raises Unreadable."""
     rows = csv.DictReader(io.StringIO(text), restkey="", skipinitialspace=True)
     try:
         header = [name.strip() for name in rows.fieldnames or ()]
@@ -93,6 +97,7 @@ def _read_csv(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_json(text: str) -> Iterator[tuple[int, Any]]:
+    """The number and the value of each line that isn't blank; None for a line that is no JSON."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:

@@ -153,27 +153,31 @@ def decide(
 
 
 def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
+    """The patch id of each of these commits."""
     return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
 
 
 def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:
-    """For each of these commits: the commit of the default branch that has the patch of a whole branch which contains
-    it, or "".
+    """For each of these commits: the squash that brought it to the default branch, or "".
+
+    A squash is a commit of the default branch with the patch of a whole branch that contains the commit.
     """
     if not commits:
         return {}
     parents = mirror.parents_beside(branch.name, commits)
     tips, children = mirror.tips(), _invert(parents)
     heads = {sha: _heads_with(sha, children, tips) for sha in commits}
-    bases = {head: base for each in heads.values() for head in each if (base := _base(head, parents, branch))}
-    patch_ids = mirror.patch_ids_between(bases)
-    return {
-        sha: next(filter(None, (branch.earliest_with(patch_ids.get(head, "")) for head in heads[sha])), "")
-        for sha in commits
-    }
+    bases = {head: _base(head, parents, branch) for each in heads.values() for head in each}
+    patch_ids = mirror.patch_ids_between({head: base for head, base in bases.items() if base})
+    squashes: dict[str, str] = {}
+    for sha in commits:
+        candidates = [branch.earliest_with(patch_ids.get(head, "")) for head in heads[sha]]
+        squashes[sha] = next(filter(None, candidates), "")
+    return squashes
 
 
 def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The children of each commit, given the parents of each."""
     children: dict[str, list[str]] = {}
     for sha, its_parents in parents.items():
         for parent in its_parents:
@@ -212,7 +216,8 @@ def _find_revert(
 ) -> str:
     """The commit that reverted what `landed_as` brought, if no later commit restored it; else "".
 
-    `names` and `pulls`: by what a revert may name it. `undoing`: the patch ids that undo it.
+    A revert names one of the commits `names` or of the pull requests `pulls`, or its patch id is in `undoing`. A later
+    commit restores the work if it reverts that revert, or has the patch of `landed_as` again.
     """
     restoring = branch.patch_of.get(landed_as, "")
     candidates = {*branch.mentions, *branch.by_patch.get(restoring, ())}

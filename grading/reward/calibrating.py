@@ -1,4 +1,4 @@
-"""A bandit's calibration: how its fallbacks and its machines' grades are read, proposed, put in force or switched off.
+"""A bandit's calibration, which adjusts the grades of fallbacks and machines: proposed, put in force, switched off.
 
 Fallbacks are compared with verdicts (`judged_pairs`), then machines' grades with people's (`human_pairs`). Both are
 fitted and put in force together, in versions.
@@ -33,7 +33,7 @@ from grading.vocabulary import Source
 
 # The sources of fallbacks. Consumption is none: it is computed from artifacts.
 SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
-# The sources that no judge, person or artifact stands behind.
+# The sources whose grades are based on no judge, person or artifact.
 UNJUDGED = frozenset({*SOURCES, Source.FLOOR.value, ABSTAINED})
 # A calibration takes effect by itself if it moves no arm's mean by more than this since a person last accepted one.
 MAX_AUTOMATIC_MOVE = 0.05

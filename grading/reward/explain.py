@@ -152,12 +152,12 @@ def _stale_sentence(decision: Decision) -> str:
 
 
 def _decider_sentence(decision: Decision, decider: Source) -> str:
-    """Which machine other than the floor decides, and how the number comes about."""
+    """Which machine other than the floor decides, and how its number is computed."""
     used_weight = weight(decision.weight)
     consumption = value_of(decision.grades, Source.CONSUMPTION)
     by = decision.production_by  # None exactly if `production` is
     # Only one of production and consumption is there or counts: nothing to compare.
-    if consumption is None or decision.production is None or by is None or _is_claim_left_aside(decision):
+    if consumption is None or decision.production is None or by is None or _is_claim_ignored(decision):
         return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
         return (
@@ -182,8 +182,8 @@ def _decider_sentence(decision: Decision, decider: Source) -> str:
     return f"{DECIDERS[decider]} decides: {joined}"
 
 
-def _is_claim_left_aside(decision: Decision) -> bool:
-    """Whether what was left behind doesn't count, since only the agent vouches for it and there is a verdict."""
+def _is_claim_ignored(decision: Decision) -> bool:
+    """Whether what was left behind doesn't count, because only the agent vouches for it and there is a verdict."""
     return is_claimed(decision.grades) and value_of(decision.grades, Source.JUDGE) is not None
 
 
@@ -196,7 +196,7 @@ def _claim_sentence(decision: Decision) -> str:
         return " Few logs of its harness have been read so far, so it counts half."
     consumption = value_of(decision.grades, Source.CONSUMPTION)
     verdict = decision.production or 0
-    if _is_claim_left_aside(decision) and consumption is not None and consumption > verdict:
+    if _is_claim_ignored(decision) and consumption is not None and consumption > verdict:
         return (
             f" What it left behind would be worth {number(consumption)}, but only the agent itself vouches for that, "
             "and a claim lifts no verdict."
@@ -366,7 +366,7 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
         return "Overridden by a person"
     if grade.source is Source.CONSUMPTION:
         claim = "Only the agent itself vouches for it, and a claim lifts no verdict"
-        return claim if _is_claim_left_aside(decision) else "Not higher, so max leaves it"
+        return claim if _is_claim_ignored(decision) else "Not higher, so max leaves it"
     if grade.source is decision.production_by:  # beaten by consumption
         contested = f"Lower than consumption by {number(decision.gap)}, which contests it"
         return contested if decision.is_contested else "Lower than consumption, so max takes that"

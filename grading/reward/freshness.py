@@ -1,7 +1,8 @@
-"""Whether a verdict has read all evidence that there is today. Pure.
+"""Whether a verdict was based on all evidence that there is today. Pure.
 
-A verdict is stale only if it has not read the first transcript, a confirmed effect or a failure. Another copy of the
-log, a shorter one, or another sentence in a journal makes no verdict stale: an agent can't have itself judged again.
+A verdict is stale only if it was given without the first transcript, a confirmed effect or a failure. Another or a
+shorter copy of the log, or another sentence in a journal, makes no verdict stale: otherwise an agent could have its
+session judged again.
 """
 
 import hashlib

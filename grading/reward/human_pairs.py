@@ -1,8 +1,8 @@
-"""Sessions that both a machine and people graded, as pairs for the offsets of a calibration.
+"""Sessions that both a machine and people graded, as pairs to which the offsets of a calibration are fitted.
 
-The labels are people's blind grades of the random slice and nothing else: flagged sessions are not typical, and whoever
-accepts a displayed grade, or grades with the verdict in view, is swayed by it. A pair's weight is 1/probability of
-being drawn. People take the slice's sessions by stratum and age, which says nothing of how far the machine was off.
+Only people's blind grades in the random slice are used: flagged sessions are not typical, and people who see a grade
+are biased by it. A pair's weight is 1/probability of being drawn. People take the slice's sessions in order of stratum
+and age, which doesn't depend on the machine's error.
 """
 
 from collections import defaultdict
@@ -21,11 +21,11 @@ REWARD_FIELDS = ("source", "value", "weight")
 
 
 def human_pairs(bandit: Bandit, fallbacks: FallbackCalibration | None) -> list[MachineHumanPair]:
-    """One pair for each session of the random slice that a machine and people gave a reward, in the order of the first
-    answers. Two queries; none for a bandit that doesn't learn from sessions.
+    """One pair for each session of the random slice with a machine's and a blind grade, in order of the first answers.
 
-    The machine's grade is the one that the first person had before them, or else its last one, as `fallbacks` reads
-    it; without weight it doesn't count. The human's is the mean of the blind grades.
+    The machine's grade is the reward that the first person's answer refers to or, if that isn't a machine's, the last
+    one that is, calibrated by `fallbacks`; rewards without weight don't count. The human grade is the mean of the blind
+    grades. Two queries; none for a bandit that doesn't learn from sessions.
     """
     if bandit.name not in ARMS:
         return []
@@ -40,9 +40,9 @@ def human_pairs(bandit: Bandit, fallbacks: FallbackCalibration | None) -> list[M
         values[session].append(value)
         if session not in first:
             first[session], rewards[session] = (arm, stratum, probability), reward
-    # Where a person had no machine's reward before them, its last one counts.
-    unseen = [session for session, reward in rewards.items() if not _is_machines(*reward)]
-    settlements = Settlement.objects.filter(session__in=unseen).order_by("session", "revision")
+    # If the first answer doesn't refer to a machine's reward, the last one of the session counts.
+    others = [session for session, reward in rewards.items() if not _is_machines(*reward)]
+    settlements = Settlement.objects.filter(session__in=others).order_by("session", "revision")
     for session, *reward in settlements.values_list("session", *REWARD_FIELDS):
         if _is_machines(*reward):
             rewards[session] = reward
@@ -66,4 +66,5 @@ def human_pairs(bandit: Bandit, fallbacks: FallbackCalibration | None) -> list[M
 
 
 def _is_machines(source: str | None, value: float | None, weight: float | None) -> bool:
+    """Whether a reward was given by a machine, and has weight."""
     return source != Source.HUMAN and value is not None and bool(weight)

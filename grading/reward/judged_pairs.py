@@ -8,7 +8,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -133,7 +133,10 @@ def _judged_pairs(now: dt.datetime) -> list[_JudgedPair]:
     verdicts = verdicts.filter(created_at__gte=min(now, timezone.now()) - MAX_AGE)
     # Few sessions have several verdicts, so that twice as many verdicts cover enough sessions.
     latest = verdicts.order_by("-pk").values_list("session", "session__ended_at")[: 2 * MAX_SESSIONS]
-    ended_at = dict(islice(dict(latest).items(), MAX_SESSIONS))
+    ended_at: dict[int, dt.datetime] = {}  # of each session, in the order of their latest verdicts
+    for session, ended in latest:
+        if len(ended_at) < MAX_SESSIONS:
+            ended_at.setdefault(session, ended)
     machines = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
     grades = Grade.objects.chain().filter(session__in=ended_at, source__in=machines).order_by("session", "pk")
     policy = rewards.policy()

@@ -169,10 +169,13 @@ def collect(
 
 
 def _commits(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
-    """The commits of the transcript, then those that only the facts name, without those of other sessions."""
+    """The commits of the transcript, then those that only the facts name, without those of other sessions.
+
+    A commit whose hash the transcript doesn't show is skipped if the facts have any: it is one of these.
+    """
     only_in_facts = dict.fromkeys(facts.commits)
     for commit in signals.commits:
-        if only_in_facts and commit.hash.startswith(UNNAMED):  # the facts name it
+        if only_in_facts and commit.hash.startswith(UNNAMED):
             continue
         same = [sha for sha in only_in_facts if commit.is_same(sha)]
         for sha in same:
@@ -209,7 +212,7 @@ def _pull_requests(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> 
 
 
 def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
-    """The changed files, each once, without those that count as artifacts."""
+    """The changed files, each once, without artifacts and without the transcript's scratch files outside the root."""
     patch_files = patch.files if patch else ()
     all_paths = {change.path for change in (*signals.files, *patch_files)}
     artifact_paths = matching(all_paths, artifacts, root) if artifacts else set()
@@ -250,6 +253,7 @@ def _prefix(root: str) -> str:
 
 
 def _relative(path: str, root: str) -> str:
+    """The path relative to the root folder, if it is below it."""
     prefix = _prefix(root)
     clean = path.replace("\\", "/")
     return clean.removeprefix(prefix).removeprefix("./") if len(prefix) > 1 else clean.removeprefix("./")

@@ -1,8 +1,7 @@
 """Draws abstentions that are judged first, once for each session and arm, by keyed chance.
 
-If failures leave no trace and successes do, an arm looks good by what is missing. So some of each arm's sessions that
-no source could grade are judged before all others, and represent the rest. Nobody can choose or predict the draw, or
-repeat it.
+If failures leave no trace and successes do, an arm looks better than it is. So some of each arm's sessions that no
+source could grade are judged before all others, and represent the rest. Nobody can choose, predict or repeat the draw.
 """
 
 from bandit.chance import chance, key_id

@@ -1,7 +1,7 @@
-"""Grades sessions with the sources that compute at once: trajectory, journal, consumption.
+"""Grades sessions with the sources that need no judge: trajectory, journal, consumption.
 
-The graders are pure. This module passes them what was received, and appends a row for each grade that differs from the
-source's last one. A grader that breaks leaves a `failed` row with the reason and never stops an intake.
+The graders are pure. This module passes them the evidence, and appends a row for each grade that differs from the
+source's last one. A grader that fails leaves a `failed` row with the reason and never stops an intake.
 """
 
 import hashlib
@@ -84,15 +84,15 @@ class ParsedFiles:
 
 NOTHING_PARSED = ParsedFiles()
 Parsed = TypeVar("Parsed")
-# A source's grade, and the digest of what it was computed from.
+# A source's grade, and the digest of the inputs that it was computed from.
 Answer = tuple[SourceGrade, str]
 
 
 def parse_files(files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> ParsedFiles:
-    """Collect what `grade` would otherwise compute itself for a session with these files, at most one of each kind.
+    """Compute in advance what `grade` would otherwise compute for a session with these files, at most one of each kind.
 
-    Signals and the patch come from the files' readings; artifacts are searched here. What failed is left out: `grade`
-    meets the failure again and stores it. Nothing is written.
+    Signals and the patch are taken from the files' readings; artifacts are searched here. What fails is left out:
+    `grade` computes it again, and stores the failure. Nothing is written.
     """
     log, log_reading = files.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
     patch_row, patch_reading = files.get(EvidenceKind.PATCH, (None, EvidenceReading()))
@@ -232,8 +232,8 @@ def are_facts_missing(session: Session) -> bool:
 
 
 def read_facts(session: Session) -> None:
-    """Read the session's log for its facts. Nothing is graded. Of a log whose bytes are gone, the facts are those that
-    its stored signals and its header have.
+    """Read the session's facts from its log, without grading. If the log's bytes are gone, they are read from its
+    stored signals and header.
     """
     material = load_material(session)
     if material.transcript is None:
@@ -467,18 +467,26 @@ def _grade_consumption(inputs: GradingInput, matched: MatchedArtifacts) -> Answe
         matched.items, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=why
     )
     left_out = [(item.kind, item.key, item.left_out) for item in matched.items if item.left_out]
-    # The log's witness vouches for artifacts that the log confirms; for others, only the patch's does.
     witness = material.witness
-    if material.patch is not None:
-        own_changes = () if inputs.own_signals is None else inputs.own_signals.files
-        changed_paths = {change.path for change in own_changes}
-        counting = [item for item in matched.items if item.origin == Origin.PATCH and not item.left_out]
-        if not all(
-            any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths) for item in counting
-        ):
-            witness = Witness(material.patch.witness).alone
+    if material.patch is not None and not _is_patch_confirmed(inputs, matched):
+        witness = Witness(material.patch.witness).alone
     files = [*inputs.patches, *inputs.logs]
     return _with_witness(answer, witness, *files, str(is_consumption), str(readable), repr(rules), repr(left_out))
+
+
+def _is_patch_confirmed(inputs: GradingInput, matched: MatchedArtifacts) -> bool:
+    """Whether the log confirms all artifacts that count and are from the patch: it changed their files, too.
+
+    If it does, the log's witness vouches for them, otherwise only the patch's.
+    """
+    changes = () if inputs.own_signals is None else inputs.own_signals.files
+    changed_paths = {change.path for change in changes}
+    for item in matched.items:
+        if item.origin != Origin.PATCH or item.left_out:
+            continue
+        if not any(path == item.path or path.endswith(f"/{item.path}") for path in changed_paths):
+            return False
+    return True
 
 
 def artifact_rules() -> ArtifactRules:
@@ -534,6 +542,7 @@ def _store_artifacts(
 
     Returns the other sessions for which a text now counts, or counts no longer.
     """
+    # By kind, key and origin: the artifacts, why each doesn't count, and the texts of those that have one.
     current = {
         (item.kind, plain_text(item.key, 500), item.origin): item for item in matched.items if item.kind in KINDS
     }
@@ -575,4 +584,5 @@ def _digest(*parts: str) -> str:
 
 
 def _last_line(error: Exception) -> str:
+    """The last line of the error's traceback: its type and message."""
     return plain_text(traceback.format_exception_only(error)[-1].strip(), 500)

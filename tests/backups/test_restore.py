@@ -46,8 +46,8 @@ def test_what_was_erased_after_the_backup_does_not_come_back(site, new_place, fo
     said = place.run("restore", str(folder))
     assert "Restored 3 sessions" in said
     assert "Replaced secrets in 1 stored rows: 1 of session." in said
-    assert "Erased again, as it was after the backup: 2 sessions, 1 agents." in said
-    assert "All is what it was: 1 sessions" in place.run("verify")
+    assert "Erased again what was erased after the backup: 2 sessions, 1 agents." in said
+    assert "No problems: 1 sessions" in place.run("verify")
     assert (place.state / "chance.key").read_bytes() == settings.CHANCE_KEY
     # Where only the backup itself was taken along, nobody knows what was erased, and that is said.
     alone = tmp_path / "elsewhere" / "backup"
@@ -70,15 +70,15 @@ def test_a_backup_of_another_kind_or_of_a_newer_version_is_refused_in_words(fold
     held = manifest.read(made)
     other = {"sqlite": "postgresql", "postgresql": "sqlite"}[held.database]
     with pytest.raises(BackupProblem, match="restore it to its own kind first"):
-        restoring.require_fitting(dataclasses.replace(held, database=other))
+        restoring.require_compatible(dataclasses.replace(held, database=other))
     newer = (*held.migrations, ("grading", "0999_from_the_future"))
     with pytest.raises(BackupProblem, match=r"of a newer version, which has grading\.0999"):
-        restoring.require_fitting(dataclasses.replace(held, migrations=newer))
+        restoring.require_compatible(dataclasses.replace(held, migrations=newer))
     older = tuple(name for name in held.migrations if name[0] != "grading" or name[1] < "0050")
     with pytest.raises(BackupProblem, match=r"of an older version.* Check out commit \w+, run `make run` there"):
-        restoring.require_fitting(dataclasses.replace(held, migrations=older))
+        restoring.require_compatible(dataclasses.replace(held, migrations=older))
     with pytest.raises(BackupProblem, match="use as new a server"):
-        restoring.require_fitting(dataclasses.replace(held, server=99))
+        restoring.require_compatible(dataclasses.replace(held, server=99))
 
 
 def test_a_running_site_is_not_restored_over(folder, settings):  # noqa: F811
@@ -157,7 +157,7 @@ def test_a_site_moves_to_postgresql_row_for_row(new_place, tmp_path):
     assert "each is the same in both databases, and so is the ledger's hash" in said
     assert "1 of evidence" in said
     assert "it has rows in" in place.run("move_to", target.database, ends=1)
-    then = re.search("All is what it was.*", place.run("verify"))[0]
+    then = re.search("No problems.*", place.run("verify"))[0]
     place.database = target.database
     assert then in place.run("verify")
     place.run("issue_token", "a-new-agent")  # which gets a number that none had

@@ -189,7 +189,7 @@ def test_a_striking_window_is_reported_whatever_the_whole_says():
     assert found.striking
     assert sum(window.firings for window in found.windows) == 200
     assert all(window.firings >= 50 for window in found.windows)
-    assert "To be looked at: −0.218 over 50 firings from 2026-03-01 to 2026-03-1" in found.sentence
+    assert "Look at this difference: −0.218 over 50 firings from 2026-03-01 to 2026-03-1" in found.sentence
     assert not observational(trials(200, gap=-0.1, days=60)).striking
 
 

@@ -101,7 +101,7 @@ def test_a_strange_arm_in_the_supply_is_refused():
 
 @pytest.mark.parametrize("bandit", ["lesson", "model"])
 def test_nothing_is_chosen_from_names_or_from_what_is_taken_together(bandit):
-    with pytest.raises(ValueError, match="Expected one of those that choose: category, harness"):
+    with pytest.raises(ValueError, match="Expected one of category, harness"):
         decide(bandit=bandit)
 
 
@@ -125,7 +125,9 @@ def test_an_override_is_obeyed_and_says_what_it_overrode():
     assert selection.propensity == 1
     assert selection.override == {"arm": "news", "drawn": "code", "left_out": "not in the supply given"}
     assert selection.eligible["code"] == 1.0
-    assert selection.explanation["sentences"][0] == ("news because the caller insisted; the draw would have said code.")
+    assert selection.explanation["sentences"][0] == (
+        "news because the caller overrode the draw; the draw would have chosen code."
+    )
 
 
 def test_an_override_works_when_nothing_is_eligible():
@@ -349,7 +351,7 @@ def test_everybody_on_probation_is_nothing_eligible():
 def test_a_context_is_a_name_that_is_known():
     with pytest.raises(UnknownArm, match="Did you mean 'triage'"):
         decide(bandit="harness", context="triags")
-    with pytest.raises(ValueError, match="nothing is a context of the bandit 'category'"):
+    with pytest.raises(ValueError, match="the bandit 'category' takes no context"):
         decide(context="code")
 
 

@@ -151,7 +151,7 @@ def test_an_export_holds_everything_and_is_for_its_owner_alone(site, tmp_path):
     assert b"others" not in everything
     assert ApiToken.objects.get().digest.encode() not in everything
     assert secret.encode() not in everything
-    with pytest.raises(CommandError, match="can be made"):
+    with pytest.raises(CommandError, match="path of a new file"):
         call_command("export_agent", "bob", str(file))
 
 

@@ -279,7 +279,7 @@ def test_a_preview_writes_nothing_and_repeats():
     again, _ = preview("category", "d-1", NOON)
     assert first.arm == again.arm
     assert not Selection.objects.exists()
-    with pytest.raises(ValueError, match="nothing is chosen from the bandit 'lesson'"):
+    with pytest.raises(ValueError, match="the bandit 'lesson' doesn't choose an arm"):
         preview("lesson", "d-1", NOON)
 
 

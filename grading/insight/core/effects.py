@@ -18,7 +18,7 @@ from grading.insight.core.work import group_work
 # Marks with fewer sessions between them can't be told apart.
 MIN_BETWEEN = 20
 NEWEST = 5
-# An interval needs this many sessions and days on either side of a mark, and sessions of so many days in all.
+# An interval needs this many sessions on either side of a mark, and sessions of this many days before and after it.
 MIN_SESSIONS, MIN_DAYS_BEFORE, MIN_DAYS_AFTER = 20, 10, 3
 # Recurring tasks decide a finding if there are at least MIN_TASKS, with MIN_TASK_SESSIONS on either side. The MAX_TASKS
 # with the most sessions are used.

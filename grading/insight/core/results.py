@@ -261,8 +261,8 @@ class WorkReference(StrEnum):
 class EffectFinding(StrEnum):
     """What an effect's interval says.
 
-    WORSE and BETTER are said of recurring tasks alone. HARDER_OR_WORSE: results got worse, but whether the agent or the
-    work changed cannot be told. CHANGED: of a measure that is neither good nor bad. NOT_ENOUGH: too few sessions or
+    WORSE and BETTER are about recurring tasks alone. HARDER_OR_WORSE: results got worse, but it is unknown whether the
+    agent or the work changed. CHANGED: a measure that is neither good nor bad changed. NOT_ENOUGH: too few sessions or
     days for an interval.
     """
 

@@ -15,7 +15,7 @@ from grading.models import Agent, Session
 class Command(BaseCommand):
     help = (
         "Erase an agent: its sessions with their evidence, grades and rewards, its decisions, tokens and name, as if "
-        "it had never been. Says what goes, and asks for the name first. It cannot be undone."
+        "it had never existed. Shows what will be erased, and asks for the name first. It cannot be undone."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -48,4 +48,4 @@ class Command(BaseCommand):
         for line in upgrading.finish_copies(copies, delete=delete_upgrade_copies):
             self.stdout.write(line)
         for table, count in erasing.remaining_mentions(agent).items():
-            self.stdout.write(f"The name is still said in {count:,} × {table}, which people wrote: change it there.")
+            self.stdout.write(f"{count:,} × {table}, written by people, still contain the name: change it there.")

@@ -13,8 +13,8 @@ from grading.models import Session
 
 class Command(BaseCommand):
     help = (
-        "Erase sessions with their evidence, grades and rewards; the bandits forget them exactly. Says what goes, and "
-        "asks first. It cannot be undone."
+        "Erase sessions with their evidence, grades and rewards; the bandits forget them exactly. Shows what will be "
+        "erased, and asks first. It cannot be undone."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

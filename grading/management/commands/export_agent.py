@@ -1,4 +1,4 @@
-"""Everything that the site holds of an agent, as one file."""
+"""Export all data of an agent as one zip file."""
 
 import json
 import os
@@ -29,8 +29,8 @@ from grading.models import (
 
 class Command(BaseCommand):
     help = (
-        "Write everything of an agent into a zip file that only you can read: its rows as JSON, one file a table, and "
-        "its evidence as it came, named by hash. Secrets in the evidence are not hidden there."
+        "Write all data of an agent into a zip file that only you can read: its rows as JSON, one file for each table, "
+        "and its evidence as it was received, named by hash. Secrets in the evidence are not removed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         try:
             handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            raise CommandError(f"expected a file that can be made: {error}") from error
+            raise CommandError(f"expected the path of a new file: {error}") from error
         lost = []
         with os.fdopen(handle, "wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, rows in _tables(owner).items():
@@ -57,11 +57,11 @@ class Command(BaseCommand):
                 except OSError as error:
                     lost.append(f"{sha256}: {error}\n")
             archive.writestr("evidence/missing.txt", "".join(lost))
-        self.stdout.write(f"{file}: {len(evidence) - len(lost):,} files of evidence, {len(lost):,} that are gone.")
+        self.stdout.write(f"{file}: {len(evidence) - len(lost):,} files of evidence; {len(lost):,} are missing.")
 
 
 def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
-    """The agent's rows by table. Of a token there is no hash; what only derives from evidence is left out."""
+    """The agent's rows by table, without the hashes of tokens and without RecordAnchor, which only repeats evidence."""
     sessions = Session.objects.filter(agent=agent)
     observations = [each.observation for each in sessions.only("pk")]
     tables: dict[str, Any] = {

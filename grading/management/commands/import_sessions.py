@@ -33,9 +33,9 @@ SHOWN = 3
 class Command(BaseCommand):
     help = (
         "Import session logs of coding agents (docs/formats.md) from folders, for example ~/.claude/projects, "
-        "~/.codex or ~/.local/share/opencode. The content says what a file is, not its name. What is there "
-        "already is skipped; links are not followed; nothing is changed on disk. The page Imports keeps what became "
-        "of every file."
+        "~/.codex or ~/.local/share/opencode. A file's format is recognised by its content, not its name. Sessions "
+        "that the site has already are skipped; links are not followed; nothing is changed on disk. The page Imports "
+        "lists the result for every file."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -43,8 +43,8 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder or a log file")
         parser.add_argument("--agent", default="imported", help="the agent whose sessions these are; made if new")
         parser.add_argument("--category", help="what kind of work they were, if all were of one kind")
-        parser.add_argument("--list", action="store_true", help="say of every file what became of it, a line each")
-        parser.add_argument("--processes", type=int, default=processors(), help="how many logs to take in at a time")
+        parser.add_argument("--list", action="store_true", help="list the result for every file, a line each")
+        parser.add_argument("--processes", type=int, default=processors(), help="how many logs to read at a time")
 
     def handle(
         self,
@@ -79,9 +79,9 @@ class Command(BaseCommand):
         record = ImportRecord(owner, paths, by=operator(), category=category)
         for outcome in outcomes:
             record.add(outcome)
-        record.write()  # what is forked has no connection of its own yet
+        record.write()  # before the processes are forked, which must not share this connection
         done = import_logs(files, agent=owner, category=category, folders=paths, processes=max(1, processes))
-        stopped = "it came upon an error"
+        stopped = "an error stopped it"
         try:
             for outcome in tqdm(done, total=len(files), desc="Importing", unit="file", disable=None):
                 outcomes.append(outcome)
@@ -90,7 +90,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             stopped = "stopped by Ctrl-C"
         except BrokenProcessPool:
-            stopped = "a process of the import was killed; was memory short?"
+            stopped = "a process of the import was killed, perhaps for lack of memory"
         finally:
             done.close()
             exported.cleanup()
@@ -113,12 +113,12 @@ def operator() -> str:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 def table(outcomes: Iterable[ImportOutcome]) -> str:
-    """How many files met which fate, each in one row, with their sum; folders that were left out are counted apart."""
+    """A row for each fate with its number of files, their sum, and the number of folders that were left out."""
     counts = Counter(outcome.fate for outcome in outcomes)
     folders = counts.pop(Fate.FOLDER, 0)
     if not counts and not folders:
@@ -131,7 +131,7 @@ def table(outcomes: Iterable[ImportOutcome]) -> str:
 
 
 def reasons(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
-    """Why, for each fate, each reason with a few of its files."""
+    """For each fate and reason: the reason, the number of files, and a few of them."""
     groups: dict[tuple[Fate, str], list[ImportOutcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.why:
@@ -142,7 +142,7 @@ def reasons(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
 
 
 def listed(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
-    """Every file with its fate and why, in the order of their names."""
+    """A line for every file, in the order of their names: its fate, and why."""
     for each in sorted(outcomes, key=lambda outcome: outcome.path):
         yield f"{each.fate.one:<17}  {_describe(each.path, ', '.join(filter(None, (each.why, each.detail))))}"
 

@@ -1,4 +1,4 @@
-"""Have sessions judged that came in while there was no judge, once their price was seen."""
+"""Queue sessions for the judge that came in while there was none, after showing what judging them would cost."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from grading.judging.earlier import Choice, ChoiceRefused
 
 class Command(BaseCommand):
     help = (
-        "Say how many sessions came in while there was no judge and what judging them would cost. With an option, "
+        "Show how many sessions came in while there was no judge and what judging them would cost. With an option, "
         "queue them."
     )
 

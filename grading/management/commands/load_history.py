@@ -24,6 +24,6 @@ class Command(BaseCommand):
         with history.simulator() as judge:
             sessions = history.live_through(timezone.now(), judge)
             count = sum(1 for _session in tqdm(sessions, total=history.DAYS * history.A_DAY, disable=None))
-        for compute in (read_costs, read_calibration, read_insight):  # otherwise the pages lack it for some minutes
+        for compute in (read_costs, read_calibration, read_insight):  # or pages would lack these for some minutes
             compute()
         self.stdout.write(f"{count} sessions of two weeks loaded, each with its verdict")

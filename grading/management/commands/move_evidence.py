@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = (
         "Copy the evidence to another storage, and read each copy back. The site may run meanwhile, and nothing is "
         "deleted. An interrupted run can be started again. Afterwards set EVIDENCE on every host and restart, then run "
-        "it once more, with --from, for what came in between."
+        "it once more, with --from, for what was received in between."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

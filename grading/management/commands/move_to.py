@@ -11,8 +11,8 @@ from grading.backups.databases import BackupProblem
 
 class Command(BaseCommand):
     help = (
-        "Copy a stopped site's SQLite database into an empty PostgreSQL database, compare every row, and say how to go "
-        "on. The old database stays as it is."
+        "Copy a stopped site's SQLite database into an empty PostgreSQL database, compare every row, and print what to "
+        "do next. The old database is not changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

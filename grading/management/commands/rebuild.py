@@ -1,4 +1,4 @@
-"""Compare what is derived with the records that it is derived from, and derive it again where it differs."""
+"""Compare derived data with the records that it is derived from, and repair it."""
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ PATIENCE = 10
 class Command(BaseCommand):
     help = (
         "Compare the sessions' states and the bandits' buckets with the settlements, grades, flags and ledger entries "
-        "that they are derived from. Prints each difference, and exits with 1 if there is one. With --repair, puts "
-        "right what differs. It may run beside the site, and be interrupted and started again."
+        "that they are derived from. Prints each difference, and exits with 1 if there is one. With --repair, corrects "
+        "them. It may run while the site runs, and be interrupted and started again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -43,6 +43,7 @@ class Command(BaseCommand):
 
 
 def session_differences(*, repair: bool, is_quiet: bool) -> Iterator[str]:
+    """A line for each reward column of a session that differs from its settlements, grades and flags."""
     total = Session.objects.count()
     with tqdm(desc="sessions", total=total, unit="session", delay=PATIENCE, disable=is_quiet) as bar:
         for count, mismatches in state.rebuild(repair=repair):
@@ -52,6 +53,7 @@ def session_differences(*, repair: bool, is_quiet: bool) -> Iterator[str]:
 
 
 def bucket_differences(*, repair: bool, is_quiet: bool) -> Iterator[str]:
+    """A line for each column of a bucket that differs from the ledger's sum."""
     total = LedgerEntry.objects.count()
     with tqdm(desc="ledger", total=total, unit="row", delay=PATIENCE, disable=is_quiet) as bar:
         replay = audit.replay(write=repair, step=bar.update)
@@ -60,7 +62,7 @@ def bucket_differences(*, repair: bool, is_quiet: bool) -> Iterator[str]:
 
 
 def doubled_rewards(*, repair: bool, is_quiet: bool) -> Iterator[str]:  # noqa: ARG001 - it takes no time
-    """Observations with live rewards of several arms of a bandit that chooses one. Only the latest is to count."""
+    """A line for each observation that rewards several arms of a bandit that chooses one; only the latest counts."""
     for reward in audit.doubled():
         yield from reward.lines()
     if repair:

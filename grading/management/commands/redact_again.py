@@ -1,4 +1,4 @@
-"""Replace secrets in rows that were stored before."""
+"""Replace secrets in stored rows by the current rules."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from gradingsite.state import site_command
 
 class Command(BaseCommand):
     help = (
-        "Replace keys, passwords and cookies in the texts of every row, after an upgrade that finds more of them. The "
-        "site may go on meanwhile. It may be interrupted and run again. Grades and rewards stay as they are."
+        "Replace keys, passwords and cookies in the texts of every row, after an upgrade that recognises more of them. "
+        "The site may run meanwhile. The command may be interrupted and run again. Grades and rewards do not change."
     )
 
     def handle(self, *_args: Any, **options: Any) -> None:

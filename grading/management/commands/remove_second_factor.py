@@ -1,4 +1,4 @@
-"""Let somebody in who lost the app and the recovery codes: by whoever has the server."""
+"""Remove the second factor of a user who lost the app and the recovery codes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Make a site from a backup."""
+"""Restore a site from a backup."""
 
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ from gradingsite.state import site_command
 
 class Command(BaseCommand):
     help = (
-        "Restore a backup into an empty place: the state folder and the database that the settings name. What was "
+        "Restore a backup into the state folder and the database in the settings, which must be empty. Data that was "
         "erased after the backup was made is erased again."
     )
     requires_system_checks = []  # there is no database yet
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("backup", type=Path, help="a backup, or a folder of them, of which the latest is taken")
-        parser.add_argument("--replace", action="store_true", help="move a site that is there aside (SQLite)")
+        parser.add_argument("backup", type=Path, help="a backup, or a folder of backups, of which the latest is used")
+        parser.add_argument("--replace", action="store_true", help="move an existing site aside (SQLite)")
 
     def handle(self, *_args: Any, backup: Path, replace: bool, **_options: Any) -> None:
         try:

@@ -1,4 +1,4 @@
-"""`gradingsite try`: what this machine's coding agents did, by the logs that they left."""
+"""`gradingsite try`: shows what this machine's coding agents did, from the logs that they left."""
 
 import os
 import signal
@@ -33,8 +33,8 @@ JOIN_SECONDS = 10.0
 
 class Command(BaseCommand):
     help = (
-        "Reads the logs that coding agents left on this machine, where they are, and shows what ran and what it cost. "
-        "Needs no account and no key, sends nothing anywhere, and serves this machine only. Ctrl-C ends it."
+        "Reads the logs that coding agents left on this machine in place, and shows what ran and what it cost. Needs "
+        "no account and no key, sends nothing anywhere, and serves this machine only. Ctrl-C ends it."
     )
     requires_system_checks = []  # they want a migrated database
 
@@ -62,8 +62,8 @@ class Command(BaseCommand):
         """Make the database and the local user. Raises CommandError if that is impossible."""
         if keeping.is_normal_site():
             raise CommandError(
-                f"{settings.STATE_DIR} holds a site already: start it with `gradingsite up`. To try apart from it, "
-                "name another folder: GRADINGSITE_STATE=/path/to/folder gradingsite try"
+                f"{settings.STATE_DIR} holds a site already: start it with `gradingsite up`. To try without touching "
+                "it, name another folder: GRADINGSITE_STATE=/path/to/folder gradingsite try"
             )
         if disk.is_short():
             raise CommandError(

@@ -63,6 +63,7 @@ class Command(BaseCommand):
             become(programs)
 
     def prepare(self, role: str | None) -> None:
+        """Migrate the database and check the settings before programs start. Raises CommandError."""
         if role in {None, "web"}:
             self.require_free_port()
         if role is None:  # otherwise another role may run from this folder; `care` deletes what is left
@@ -139,7 +140,7 @@ def require_shared_servers(role: str) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Remove what processes left in it that were killed."""
+    """Delete the contents of the folder: files that killed processes left."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -160,7 +161,7 @@ def make_first_admin() -> str | None:
 
 
 def own_broker() -> list[Program]:
-    """A broker of the site's own, unless REDIS_URL names another."""
+    """The site's own broker, unless REDIS_URL names another. Sets REDIS_URL to it."""
     if os.environ.get("REDIS_URL"):
         return []
     directory = settings.STATE_DIR / "broker"
@@ -170,7 +171,7 @@ def own_broker() -> list[Program]:
 
 
 def judge_simulator() -> list[Program]:
-    """`make demo`: a judge of our own making, in place of the real one."""
+    """The judge simulator of a demo, in place of the real judge. Sets the variables of the judge to it."""
     if not settings.SIMULATED:
         return []
     # Use the same port at every start if possible: a judge at another address is another judge.
@@ -184,9 +185,14 @@ def judge_simulator() -> list[Program]:
 
 
 def first_sessions() -> list[Program]:
-    """Loads the bundled sessions into an empty site, while it is already up. Samples that were removed stay away.
+    """A program that loads the sample sessions into an empty site; none if they were removed before.
 
+<<<<<<< HEAD
     A demo gets two weeks of history instead, before anything else runs.
+=======
+    A demo gets two weeks of history instead. It is loaded at once, before anything runs that would judge it by today's
+    clock.
+>>>>>>> core
     """
     from bandit.models import Erasure
     from grading.models import Session

@@ -1,4 +1,4 @@
-"""Look at everything that a site, or a backup, holds; exit with 1 if something is not what it was."""
+"""Check a site or a backup; exit with 1 if anything is missing or damaged."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +17,8 @@ PRINTED = 20
 
 class Command(BaseCommand):
     help = (
-        "Read every file of evidence and compare it with its hash, add the ledger up, and look at the database. Of a "
-        "running site, of a restored one, or of a backup where one is named. Exits with 1 if anything is wrong."
+        "Read every file of evidence and compare it with its hash, add up the ledger, and check the database. Checks "
+        "this site, or a backup if one is named. Exits with 1 if anything is wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -36,16 +36,16 @@ class Command(BaseCommand):
                     raise CommandError(str(error)) from error
                 count = self.print_problems(verifying.problems_of_backup(folder, contents, bar.update))
         if count:
-            raise CommandError(f"{count:,} problems: what is missing or damaged is in a backup from before, perhaps")
+            raise CommandError(f"{count:,} problems. An earlier backup may have what is missing or damaged.")
         if backup is None:
             summary = ", ".join(f"{count:,} {name}" for name, count in verifying.counts().items())
         else:
             sessions = contents.rows["grading_session"]
             summary = f"{folder}: {sessions:,} sessions, {contents.files:,} files, made {contents.made_at:%c} UTC"
-        self.stdout.write(self.style.SUCCESS(f"All is what it was: {summary}."))
+        self.stdout.write(self.style.SUCCESS(f"No problems: {summary}."))
 
     def print_problems(self, problems: Iterable[str]) -> int:
-        """Print the first problems; the count of all."""
+        """Print the first PRINTED problems. Returns the number of all."""
         count = 0
         for count, problem in enumerate(problems, start=1):
             if count <= PRINTED:

@@ -59,7 +59,7 @@ def target(notice: Notice) -> Target:
 
 
 def overridden(row: NoticeChannel) -> bool:
-    """Whether the environment has every address of the row, which is then unused, lest people be notified twice."""
+    """Whether the environment has every address of the row. It is unused then, so that nobody is notified twice."""
     try:
         return _without_environment(row.unseal()) is None
     except Unusable:

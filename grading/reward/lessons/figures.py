@@ -105,7 +105,7 @@ class LessonFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LessonSample:
-    """The sessions of agents that tell their lessons, as columns (n,).
+    """The sessions of agents that report their lessons, as columns (n,).
 
     `agent` is a primary key, `day` an ordinal, `context` the category's name ("" without a reward), and `outcome` the
     residual of the live reward, NaN if there is none.
