@@ -68,7 +68,8 @@ class TokenForm(forms.Form):
 
 @staff_view("grading.add_apitoken")
 def show(request: StaffRequest) -> TemplateResponse:
-    form, issued, token = ConnectForm(initial={"agent": request.GET.get("agent", "")}), "", None
+    form = ConnectForm(initial={"agent": request.GET.get("agent", "")})
+    token, issued = None, ""
     if request.method == "POST" and "token" in request.POST:
         token, issued = _change(request)
     elif request.method == "POST":

@@ -22,7 +22,7 @@ from grading.models.sessions import yours
 from grading.monitoring.judges import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
-from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
+from grading.screens.quota.judge_state import Banner, JudgeState, banner, first_quota, judge_state, with_alarms
 
 # Each entry with the folders of its pages.
 NAV = (
@@ -88,7 +88,7 @@ def site_now() -> SiteNow:
         quota=quota,
         stopped=stopped,
         cannot_write=cannot_write,
-        judge=answering(judge_state(quota), alarms, stopped),
+        judge=with_alarms(judge_state(quota), alarms, stopped),
         counts={
             "Review": ReviewItem.objects.open().filter(yours()).count(),
             "Alarms": sum(not monitoring.is_advisory(alarm.rule) for alarm in alarms),

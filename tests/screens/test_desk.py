@@ -80,12 +80,12 @@ def text(reply) -> str:
 
 def refused(reply) -> bool:
     """Whether the page came back to say what is wrong."""
-    return reply.status_code == 422 and reply.context["said"].grave
+    return reply.status_code == 422 and reply.context["flash"].is_error
 
 
 def wants_a_reason(reply) -> bool:
     """Whether it came back for want of a reason, at its field."""
-    return refused(reply) and reply.context["said"].at == "id_reason"
+    return refused(reply) and reply.context["flash"].field_id == "id_reason"
 
 
 # --- the queue --------------------------------------------------------------------------------------------------------
@@ -99,12 +99,12 @@ def test_review_claims_what_comes_first_and_each_answer_leads_to_the_next_with_w
     assert item.claimed_by == rita
     html = text(reply)
     assert item.claim == hidden(html, "claim")
-    assert reply.context["hold"].until == item.claimed_until
+    assert reply.context["claim"].until == item.claimed_until
     reply = post(reviewer, first, form_in(html), value=".80", reason="the PR was merged", follow=True)
     assert reply.redirect_chain[-1][0].startswith(f"/review/{second.pk}/?saved=")
     answer = ReviewAnswer.objects.get()
-    said = reply.context["said"]
-    assert (said.undo, said.grave) == (answer.pk, False)
+    said = reply.context["flash"]
+    assert (said.undo, said.is_error) == (answer.pk, False)
     assert re.search(r" \.80: cross-repo from \.\d{3} to \.\d{3}", said.text)
     held = rewards.live(first)
     assert (held.value, held.source, held.final) == (0.8, "human", True)
@@ -116,7 +116,7 @@ def test_review_claims_what_comes_first_and_each_answer_leads_to_the_next_with_w
     # After the last one, the empty state says what was saved.
     reply = post(reviewer, second, form_in(text(reply)), value=".4", follow=True)
     assert reply.context["everyone"].open == 0
-    assert reply.context["said"].undo == ReviewAnswer.objects.get(session=second).pk
+    assert reply.context["flash"].undo == ReviewAnswer.objects.get(session=second).pk
     assert 'id="undo-last"' in text(reply)
 
 
@@ -177,13 +177,13 @@ def test_what_another_holds_is_read_only_until_they_leave_and_what_was_typed_is_
     client_of_olga.force_login(site.person("olga", "reviewer"))
     theirs = opened(client_of_olga, session)
     reply = reviewer.get(f"/review/{session.pk}/")
-    assert reply.context["hold"].until is None
-    assert "olga" in reply.context["hold"].why_not
+    assert reply.context["claim"].until is None
+    assert "olga" in reply.context["claim"].why_not
     assert "disabled" in text(reply)
     assert "data-submit" not in text(reply)
     reply = post(reviewer, session, mine, value=".44", reason="mine")
     assert reply.status_code == 409
-    assert "olga" in reply.context["said"].text
+    assert "olga" in reply.context["flash"].text
     assert 'value=".44"' in text(reply)
     assert 'value="mine"' in text(reply)
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
@@ -217,7 +217,7 @@ def test_what_is_no_grade_gets_a_clear_error(reviewer, session):
     for value in ("NaN", "-1", "-0.01", "1.5", "1.01", "abc", "1e999", ".123", "inf", "0x1", " ", ""):
         reply = post(reviewer, session, form, value=value, reason="because")
         assert reply.status_code == 422, value
-        assert (reply.context["said"].grave, reply.context["said"].at) == (True, "id_value"), value
+        assert (reply.context["flash"].is_error, reply.context["flash"].field_id) == (True, "id_value"), value
     assert refused(post(reviewer, session, form, stop="none", reason="because"))
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
 
@@ -303,7 +303,7 @@ def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(s
         site.on(session).with_file("journal", b"and another journal", "late.md")
         reply = post(reviewer, session, form, value=".40")
         assert reply.status_code == 409
-        assert reply.context["said"].added == "journal late.md"
+        assert reply.context["flash"].added == "journal late.md"
     with site.rolled_back():
         site.on(session).judged(0.17).settle()
         reply = post(reviewer, session, form, value=".40")
@@ -314,8 +314,8 @@ def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(s
     reply = post(reviewer, session, form, value=".40")
     assert reply.status_code == 409
     seen, held = session.settlements.order_by("revision")
-    said = reply.context["said"]
-    assert (said.grave, said.then, said.now) == (True, seen.sentence, held.sentence)
+    said = reply.context["flash"]
+    assert (said.is_error, said.then, said.now) == (True, seen.sentence, held.sentence)
     assert reply.context["effect"].value == 0.4
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
     post(reviewer, session, form_in(text(reply)), value=".40")
@@ -357,7 +357,7 @@ def test_the_effect_says_what_saving_then_does_and_the_preview_button_needs_no_s
     form = opened(reviewer, session)
     reply = post(reviewer, session, form, value=".8", preview="yes")
     found = reply.context["effect"]
-    assert (found.names, found.arms[0][0].arm) == ("Submit .80", "cross-repo")
+    assert (found.button, found.arms[0][0].arm) == ("Submit .80", "cross-repo")
     assert "Submit .80" in text(reply)
     assert not ReviewAnswer.objects.exists()
     post(reviewer, session, form, value=".83", reason="merged")
@@ -396,7 +396,7 @@ def test_the_effect_of_no_grade_says_so(reviewer, session):
     for value in ("NaN", "2", "<b>"):
         reply = effect(reviewer, session, value)
         found = reply.context["effect"]
-        assert found.say, value
+        assert found.problem, value
         assert (found.value, found.arms) == (None, ()), value
         assert "<b>" not in text(reply)
 
@@ -501,7 +501,7 @@ def test_undo_brings_back_what_held_exactly_and_the_session_to_the_desk_once(rev
     assert ReviewItem.objects.get().state == ItemState.OPEN
     reply = reviewer.post(url)
     assert reply.status_code == 422
-    assert reply.context["said"].grave
+    assert reply.context["flash"].is_error
     assert ReviewAnswer.objects.filter(answer=Answer.UNDO).count() == 1
 
 

@@ -1,4 +1,4 @@
-"""What people do to one arm: each act with the message afterwards, and the confirmation page of those that need one."""
+"""People's actions on an arm, each with its message, and the confirmation pages of some."""
 
 from collections.abc import Callable, Mapping
 from datetime import date

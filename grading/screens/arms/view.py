@@ -175,8 +175,8 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
 
 
 def landed_work(arm: Arm) -> LandedWork | None:
-    """What became of the work of the arm's sessions, and of the arms that were merged into it. None where sessions do
-    not refer to arms of its bandit, or no repository is followed.
+    """The outcomes of the work of the sessions of this arm and of arms merged into it. None if sessions do not refer to
+    arms of its bandit, or no repository is followed.
     """
     column = COLUMNS.get(arm.bandit.name)
     if column is None or not Repository.objects.exists():

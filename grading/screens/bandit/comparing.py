@@ -47,12 +47,12 @@ def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]
     with_context = rows.select(rows.mask(lambda kind: bool(kind.context)))
     keys = sorted({(kind.arm, kind.context) for kind in with_context.kinds})
     index = {key: number for number, key in enumerate(keys)}
-    key_index = with_context.map_kinds(lambda kind: index[kind.arm, kind.context])
+    key_index = with_context.map_kinds(lambda kind: index[kind.arm, kind.context])  # one for each row
     sums = sums_by_group(key_index, with_context.sums, len(keys)).tolist()
-    # The number of distinct days of each key.
+    # The number of distinct days of each key: number the pairs of key and day, and count the pairs of each key.
     days, day_index = distinct(with_context.day)
-    key_of_each_day = distinct((key_index * len(days) + day_index)[with_context.n != 0])[0] // max(len(days), 1)
-    day_counts = np.bincount(key_of_each_day, minlength=len(keys)).tolist()
+    pairs, _pair_index = distinct((key_index * len(days) + day_index)[with_context.n != 0])
+    day_counts = np.bincount(pairs // max(len(days), 1), minlength=len(keys)).tolist()
     contexts = tuple(sorted({context for (_, context), (n, *_) in zip(keys, sums, strict=True) if n > 0}))
     if not contexts:
         return None

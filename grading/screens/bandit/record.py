@@ -26,11 +26,11 @@ COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
+    """One arm's rewards: `n` of them, `productive` ones above .5, their mean as given (`raw`) and as read.
 
     `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions without a reward
-    because infrastructure ended them, `ungraded` those that no source could grade. If the arm `is_heard`, a judge or a
-    person has graded one of the latter; `waiting` of them were sent to a person and still wait.
+    because infrastructure ended them, `ungraded` those that no source could grade. `is_heard`: a judge or a person has
+    graded one of the latter; `waiting` of them are in the review queue.
     """
 
     n: int
@@ -46,7 +46,7 @@ class Record:
 
     @property
     def sessions(self) -> int:
-        """Those with a reward, and those that no source could grade."""
+        """The number of sessions with a reward and of those that no source could grade."""
         return self.n + self.ungraded
 
     @property

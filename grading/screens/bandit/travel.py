@@ -1,4 +1,4 @@
-"""The posterior of a past day, and as recorded until a past moment: the two clocks of `bandit.reading`."""
+"""The posterior of a past day (valid time), as recorded until a past time (transaction time)."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Moments:
 
     @property
     def until(self) -> dt.datetime:
-        """The moment after which nothing is shown."""
+        """The time after which nothing is shown."""
         end = self.now if self.day == timezone.localdate(self.now) else midnight(self.day + DAY)
         return min(end, self.known_by or end)
 
@@ -161,36 +161,34 @@ class Sliders:
 
 
 def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
-    """The moments of the parameters `at` (a day) and `known` (a moment), by default now. Raises QueryRefused."""
+    """The parameters `at` (a day) and `known` (a time), by default now. Raises QueryRefused."""
     day: dt.date | None = None
     known_by: dt.datetime | None = None
     today = timezone.localdate(now)
-    text = params.get("at", "").strip()
-    if text:
+    if text := params.get("at", "").strip():
         try:
             day = dt.date.fromisoformat(text)
         except ValueError:
             expected = "expected a day like 2026-03-31, or nothing for today"
             raise QueryRefused(f"{quoted(text)} is not a date; {expected}.") from None
         _refuse_early(day, text)
-    text = params.get("known", "").strip()
-    if text:
+    if text := params.get("known", "").strip():
         try:
             known_by = dt.datetime.fromisoformat(text)
         except ValueError:
-            expected = "expected a moment like 2026-03-31T19:40, or nothing for now"
+            expected = "expected a time like 2026-03-31T19:40, or nothing for now"
             raise QueryRefused(f"{quoted(text)} is not a time; {expected}.") from None
         _refuse_early(known_by, text)
         known_by = known_by if timezone.is_aware(known_by) else timezone.make_aware(known_by)
     if day is not None and day > today:
         raise QueryRefused(f"{day:%-d %B %Y} is in the future; expected a day up to today.")
     if known_by is not None and known_by > now:
-        raise QueryRefused(f"{stamp(known_by)} is in the future; expected a moment up to now, or nothing for now.")
+        raise QueryRefused(f"{stamp(known_by)} is in the future; expected a time up to now, or nothing for now.")
     return Moments(now=now, day=day or today, known_by=known_by)
 
 
-def _refuse_early(moment: dt.date, text: str) -> None:
-    if moment.year < FIRST_YEAR:
+def _refuse_early(date: dt.date, text: str) -> None:
+    if date.year < FIRST_YEAR:
         raise QueryRefused(f"{quoted(text)} is before the first data; expected a day from {FIRST_YEAR} on.")
 
 
@@ -211,7 +209,7 @@ def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sl
     days_with_rewards = Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day")
     entries = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk")
     first_days = list(days_with_rewards.values_list("effective_day", flat=True)[:1])
-    first_days += [timezone.localdate(moment) for moment in entries.values_list("recorded_at", flat=True)[:1]]
+    first_days += [timezone.localdate(at) for at in entries.values_list("recorded_at", flat=True)[:1]]
     begin = min(first_days, default=today)
     days = min(max((today - begin).days, MIN_DAYS), MAX_DAYS)
     since = midnight(today - days * DAY)

@@ -42,9 +42,10 @@ PARAMETERS = ("session", "value", "without", "outage")
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """A what-if (`what`, or `short` for the head of a column) and its effect. `after` is the outlook under it, `moves`
-    the difference by arm, with the arms that it is about marked as touched, and `effect` the same as text. `note` says
-    how an estimate was made.
+    """A hypothetical change (`what`; `short` for the head of a column) and its effect.
+
+    `after` is the outlook under it. `moves` are the differences by arm, in which the changed arms are marked as
+    touched, and `effect` is the same as text. `note` says how an estimate was made.
     """
 
     what: str
@@ -153,10 +154,11 @@ def find_session(text: str) -> Session:
     text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
         raise QueryRefused("Which session? Expected its number, its id, or the end of its id.")
-    ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()
-    by_id = Session.objects.filter(Q(external_id=text) | ends)
     is_key = text.isascii() and text.isdecimal() and len(text) <= MAX_KEY_DIGITS
-    matches = list(Session.objects.filter(pk=int(text)) if is_key else []) or list(by_id[:3])
+    if is_key and (session := Session.objects.filter(pk=int(text)).first()):
+        return session
+    ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()
+    matches = list(Session.objects.filter(Q(external_id=text) | ends)[:3])
     matches = [each for each in matches if each.external_id == text] or matches
     if not matches:
         raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
@@ -187,15 +189,18 @@ def _without_outage(
         changes_by_bandit[other.name] = as_judged(list(ledger.live_entries(other.name, keys).rewards()), rows)
     before, after = what_if_changed(snapshot.bandit.name, changes_by_bandit, now)
     arm_moves = moves(snapshot.bandit.name, before, after)
-    fallback = sum(entry.grader.source in FALLBACK for entry in entries)
-    judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
     ended, changed = len(keys), len(changes)
-    unchanged = [
-        f"{judged} judged since, whose grade is used" * bool(judged),
-        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
-        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
-    ]
-    rest = ", ".join(filter(None, unchanged))
+    judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
+    of_unjudged_arms = sum(entry.grader.source in FALLBACK for entry in entries) - changed
+    others = ended - changed - of_unjudged_arms - judged
+    unchanged = []
+    if judged:
+        unchanged.append(f"{judged} judged since, whose grade is used")
+    if of_unjudged_arms:
+        unchanged.append(f"{of_unjudged_arms} of arms that no judge ever graded, left as they are")
+    if others:
+        unchanged.append(f"{others} with another grade or none, left as they are")
+    rest = ", ".join(unchanged)
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",

@@ -24,7 +24,7 @@ from grading.screens.desk.verdict_form import VerdictForm
 from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
-SAY = "Choose a grade for all of them. This shows the effect on each arm; nothing is saved."
+PROMPT = "Choose a grade for all of them. This shows the effect on each arm; nothing is saved."
 
 
 class BulkForm(VerdictForm):
@@ -74,7 +74,7 @@ def show(request: StaffRequest) -> HttpResponse:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final and shows your name and reason.")
             return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
-    context |= {"effect": effect(chosen, form)}
+    context["effect"] = effect(chosen, form)
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
     rows = []
@@ -97,21 +97,21 @@ def show(request: StaffRequest) -> HttpResponse:
 def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
     """The preview of the correction's total effect, and the label of the button."""
     count = _sessions(len(chosen))
-    panel: dict[str, Any] = {"names": f"Correct {count}", "count": len(chosen)}
+    panel: dict[str, Any] = {"button": f"Correct {count}", "count": len(chosen)}
     if not form.is_bound or not chosen:
-        return {**panel, "say": SAY if chosen else "Select at least one session."}
+        return {**panel, "problem": PROMPT if chosen else "Select at least one session."}
     if not form.is_valid():
-        return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
+        return {**panel, "problem": next(str(error) for errors in form.errors.values() for error in errors)}
     preview = bulk.preview(chosen, form.verdict, form.grade)
     without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
     return {
-        "names": {
+        "button": {
             Answer.GRADE: f"Grade {count} {number(form.grade)}",
             Answer.ACCEPT: f"Accept {count} as {'it is' if len(chosen) == 1 else 'they are'}",
             Answer.EXCLUDE: f"Exclude {count}",
         }[form.verdict],
         "count": len(chosen),
-        "told": preview,
+        "preview": preview,
         "sentences": _sentences(preview),
         "without": without,
         "others": not all(move.touched for move in preview.arms),
@@ -151,16 +151,15 @@ def _verb(count: int, verb: str) -> str:
 
 @staff_view("grading.add_grade")
 def undo(request: StaffRequest, name: UUID) -> HttpResponse:
-    """Undo what still counts of a bulk correction. The form is on its page of the history."""
-    there = f"{reverse('admin:history')}?bulk={name}"
+    """Undo those corrections of a bulk correction that still count. The form is on its page of the history."""
     if request.method == "POST":
         try:
             total = bulk.undo(str(name), request.user, request.POST.get("reason", ""))
         except CorrectionError as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, f"Undone: what held of {_sessions(total)} before holds again, exactly.")
-    return redirect(there)
+            messages.success(request, f"Undone: {_sessions(total)} have exactly the rewards that they had before.")
+    return redirect(f"{reverse('admin:history')}?bulk={name}")
 
 
 def _revisions(params: QueryDict) -> dict[int, int]:

@@ -10,6 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from bandit.models import Arm
 from grading.intake.categories import changes, preview, provenance
 from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
@@ -23,27 +24,12 @@ BACK = {"session": "admin:session", "review": "admin:review_session"}
 
 @staff_view("grading.add_grade")
 def show(request: StaffRequest) -> HttpResponse:
-    """The sessions that were ticked, and what the category would do; a POST sets it."""
+    """The selected sessions, and the effect of the category; a POST sets it."""
     params = request.POST if request.method == "POST" else request.GET
     ids = list(dict.fromkeys(key for text in params.getlist("session") if (key := primary_key(text))))
     category = categories().filter(name=params.get("category", "")[:200]).first()
     if request.method == "POST":
-        if category is None:
-            messages.error(request, "Choose a category first; nothing was changed.")
-        else:
-            try:
-                change = changes.set_by_hand(
-                    ids,
-                    category,
-                    request.user,
-                    reason=params.get("reason", ""),
-                    name=uuid_of(params.get("name", "")),
-                )
-            except ChangeRefused as error:
-                messages.error(request, str(error))
-            else:
-                count = f"{change.total} session{'' if change.total == 1 else 's'}"
-                messages.success(request, f"{count} set to {category}. No judge was called, and you can undo it.")
+        _set(request, ids, category)
         back = BACK.get(params.get("back", ""))
         if back is not None and len(ids) == 1:
             return redirect(back, pk=ids[0])
@@ -67,11 +53,26 @@ def show(request: StaffRequest) -> HttpResponse:
     return TemplateResponse(request, "categories/set.html", context)
 
 
+def _set(request: StaffRequest, ids: list[int], category: Arm | None) -> None:
+    """Set the category of these sessions, and leave a message."""
+    if category is None:
+        messages.error(request, "Choose a category first; nothing was changed.")
+        return
+    reason, name = request.POST.get("reason", ""), uuid_of(request.POST.get("name", ""))
+    try:
+        change = changes.set_by_hand(ids, category, request.user, reason=reason, name=name)
+    except ChangeRefused as error:
+        messages.error(request, str(error))
+        return
+    count = f"{change.total} session{'' if change.total == 1 else 's'}"
+    messages.success(request, f"{count} set to {category}. No judge was called, and you can undo it.")
+
+
 @staff_view("grading.add_grade")
 def undo(request: StaffRequest, pk: int) -> HttpResponse:
     """Undo a change of categories by a person."""
     change = get_object_or_404(CategoryChange, pk=pk)
-    there = f"{reverse('admin:categories')}#changes"
+    changes_url = f"{reverse('admin:categories')}#changes"
     if request.method == "POST":
         try:
             changes.undo(change, request.user, request.POST.get("reason", ""))
@@ -82,7 +83,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
         back, key = BACK.get(request.POST.get("back", "")), primary_key(request.POST.get("session", ""))
         if back is not None and key:
             return redirect(back, pk=key)
-    return redirect(there)
+    return redirect(changes_url)
 
 
 def of_session(session: Session) -> dict[str, Any]:

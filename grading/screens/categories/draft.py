@@ -14,7 +14,7 @@ from grading.signals.conditions import Field, Test
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """A rule that is added (`rule` None) or changed. `rows` are its conditions as typed, blank ones for more."""
+    """A rule that is added (`rule` is None) or changed. `rows` are the form's conditions, some of them blank."""
 
     rule: CategoryRule | None = None
     rows: list[dict[str, str]] = field(default_factory=list)
@@ -54,12 +54,12 @@ class Draft:
         return [{**row, "values": [each.strip() for each in row["values"].split(",") if each.strip()]} for row in typed]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is a rule already."""
+    def is_complete(self) -> bool:
+        """Whether it can be saved as a rule."""
         return not self.problem and bool(self.conditions) and self.category is not None
 
     def row(self) -> CategoryRule:
-        """The rule as it would be, not saved; a new one is the last. For a draft that is whole."""
+        """The unsaved rule, a new one in the last position. The draft must be complete."""
         assert self.category is not None  # noqa: S101 - as the docstring says
         before = self.rule
         return CategoryRule(
@@ -77,7 +77,7 @@ def categories() -> Any:
 
 
 def uuid_of(text: str) -> str:
-    """A form's idempotency key; empty for what is none."""
+    """A form's idempotency key; "" if it is not a valid UUID."""
     try:
         return str(uuid.UUID(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a change of categories would do, drawn: each arm's curve as it is and as it would be."""
+"""The effect of a change of categories: each arm's posterior before and after, as curves."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from grading.screens import charts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmShown:
+class ArmEffect:
     """An arm that moves, with its curves; `gains` is the number of sessions it gains."""
 
     move: ArmMove
@@ -20,15 +20,15 @@ class ArmShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BanditShown:
+class BanditEffect:
     """The arms of a bandit that move, and how many of its arms don't."""
 
     name: str
-    arms: tuple[ArmShown, ...]
+    arms: tuple[ArmEffect, ...]
     still: int
 
 
-def bandit_effects(preview: CategoryPreview) -> list[BanditShown]:
+def bandit_effects(preview: CategoryPreview) -> list[BanditEffect]:
     """Each bandit's arms that move, with their curves drawn to one scale."""
     bandits = []
     for name, (before, after) in preview.outlooks.items():
@@ -36,10 +36,12 @@ def bandit_effects(preview: CategoryPreview) -> list[BanditShown]:
         arms = [move.arm for move in moves]
         curves = charts.ridges(_betas(after, arms), _betas(before, arms), css="was")
         rows = [
-            ArmShown(move=move, curves=curves[move.arm], gains=preview.sessions.get(move.arm, 0) if move.touched else 0)
+            ArmEffect(
+                move=move, curves=curves[move.arm], gains=preview.sessions.get(move.arm, 0) if move.touched else 0
+            )
             for move in moves
         ]
-        bandits.append(BanditShown(name=name, arms=tuple(rows), still=len(before.arms) - len(rows)))
+        bandits.append(BanditEffect(name=name, arms=tuple(rows), still=len(before.arms) - len(rows)))
     return [bandit for bandit in bandits if bandit.arms]
 
 

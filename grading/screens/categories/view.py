@@ -1,4 +1,4 @@
-"""Categories: which rules give sessions one, what each catches now, and what setting them would do."""
+"""Categories: the rules, the sessions that each matches now, and the effect of applying them."""
 
 import uuid
 from typing import Any
@@ -36,7 +36,7 @@ def uncategorised() -> dict[str, Any]:
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> HttpResponse:
-    """The page; a POST previews a rule, saves it, or does something to one."""
+    """The page; a POST previews, saves, moves, switches or deletes a rule, or applies all rules, as `do` says."""
     if request.method != "POST":
         edit = request.GET.get("edit", "")
         draft = None
@@ -67,31 +67,31 @@ def show(request: StaffRequest) -> HttpResponse:
 
 
 def page(draft: Draft | None) -> dict[str, Any]:
-    """What the page shows: the rules with what each catches, with the draft in its place, and what setting would do."""
+    """The context of the page: the rules with their matches, with the draft in its place, and the effect of applying
+    them.
+    """
     saved = rows = list(_rules())
-    if draft is not None and draft.is_whole:
-        own = draft.row()
-        rows = [own if row.pk == own.pk else row for row in rows] if own.pk else [*rows, own]
-    enabled = [row for row in rows if row.is_on]
+    if draft is not None and draft.is_complete:
+        draft_row = draft.row()
+        is_new = draft_row.pk is None
+        rows = [*rows, draft_row] if is_new else [draft_row if row.pk == draft_row.pk else row for row in rows]
     uncategorised_reach = reach.uncategorised(rows)
     others = reach.others(rows)
-    reaches = [uncategorised_reach, *([others] if draft is not None and draft.others else [])]
-    reach_by_row = {id(row): each for row, each in zip(enabled, uncategorised_reach.rules, strict=True)}
+    reaches = [uncategorised_reach, others] if draft is not None and draft.others else [uncategorised_reach]
+    reach_by_enabled_rule = iter(uncategorised_reach.rules)
     own_reach = None
     lines = []
     for row in rows:
-        reached = reach_by_row.get(id(row), RuleReach())
+        rule_reach = next(reach_by_enabled_rule) if row.is_on else RuleReach()
         is_draft = draft is not None and (row.pk is None or (draft.rule is not None and row.pk == draft.rule.pk))
         if is_draft:
-            own_reach = reached
-        lines.append({"rule": row, "conditions": _conditions(row), "reach": reached, "is_draft": is_draft})
+            own_reach = rule_reach
+        lines.append({"rule": row, "conditions": _conditions(row), "reach": rule_reach, "is_draft": is_draft})
     count = sum(each.count for each in reaches)
-    wanted = {pk: match.rule.category for each in reaches for pk, match in each.why.items()}
-    effect_preview = (
-        None
-        if draft is not None and draft.problem
-        else preview.preview(dict(list(wanted.items())[:EFFECT]), timezone.now())
-    )
+    new_categories = {pk: match.rule.category for each in reaches for pk, match in each.why.items()}
+    effect_preview = None
+    if draft is None or not draft.problem:
+        effect_preview = preview.preview(dict(list(new_categories.items())[:EFFECT]), timezone.now())
     parts = [str(each.count) for each in uncategorised_reach.rules if each.count]
     examples = dict(list(uncategorised_reach.why.items())[:NAMED])
     return {
@@ -145,22 +145,22 @@ def apply(request: StaffRequest) -> None:
         return
     remaining = len(change.todo)
     rest = f" {remaining} remain; a worker changes them within minutes." if remaining else ""
-    done = f"{change.total} session{'' if change.total == 1 else 's'}"
-    messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
+    sessions = f"{change.total} session{'' if change.total == 1 else 's'}"
+    messages.success(request, f"Categories of {sessions} set. You can undo it below.{rest}")
 
 
 def recent() -> list[dict[str, Any]]:
     """The latest changes of categories by people. Two queries."""
     rows = list(CategoryChange.objects.select_related("by", "undone_by")[:LISTED])
-    counted = CategoryWord.objects.filter(change__in=rows).order_by().values_list("change", "category__name")
-    named: dict[int, list[tuple[str, int]]] = {}
-    for change, category, n in counted.annotate(n=Count("pk")):
-        named.setdefault(change, []).append((category, n))
+    words = CategoryWord.objects.filter(change__in=rows).order_by().values_list("change", "category__name")
+    counts_by_change: dict[int, list[tuple[str, int]]] = {}
+    for change, category, n in words.annotate(n=Count("pk")):
+        counts_by_change.setdefault(change, []).append((category, n))
     return [
         {
             "change": row,
             "by_rules": row.origin == CategoryOrigin.RULE,
-            "categories": sorted(named.get(row.pk, []), key=lambda each: (-each[1], each[0])),
+            "categories": sorted(counts_by_change.get(row.pk, []), key=lambda each: (-each[1], each[0])),
             "left": len(row.todo),
         }
         for row in rows

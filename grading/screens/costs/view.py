@@ -25,6 +25,8 @@ from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 25
+# The columns of the keys of `costs.Spends`.
+DAY, AGENT, MODEL, PURPOSE, BATCHED = range(5)
 DAYS = 30
 # A purpose of its own, since a test of the key judges no session.
 KEY_TEST = "key-test"
@@ -108,9 +110,9 @@ def show(request: StaffRequest) -> TemplateResponse:
     ]
     pages = Paginator(rows.order_by("-started_at", "-pk"), PAGE_SIZE)
     pages.count = sum(spend.attempts for _, spend in spends)  # saves a query
-    tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), asked=F("model"))
+    tests = costs.spend_on_tests_by(filters.tests(), day=TruncDate("started_at"), tested_model=F("model"))
     spends = [*spends, *(((day, "", model, KEY_TEST, False), spend) for (day, model), spend in tests)]
-    by_day, splits = costs.sum_by(spends, 0), tables(spends)
+    by_day, splits = costs.sum_by(spends, DAY), tables(spends)
     context = {
         "title": "Judge’s costs",
         "filters": filters,
@@ -144,15 +146,15 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
 def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
     by_purpose = []
-    for (purpose, batched), spend in costs.sum_by(spends, 3, 4):
+    for (purpose, batched), spend in costs.sum_by(spends, PURPOSE, BATCHED):
         name = PURPOSES[purpose].capitalize()
         by_purpose.append((f"{name}, in a batch at half price" if batched else name, spend))
     return [
         _table(
             "agent",
-            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.sum_by(spends, 1)],
+            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.sum_by(spends, AGENT)],
         ),
-        _table("model", [(name or "not said", spend) for (name,), spend in costs.sum_by(spends, 2)]),
+        _table("model", [(name or "unknown", spend) for (name,), spend in costs.sum_by(spends, MODEL)]),
         _table("purpose", by_purpose),
     ]
 

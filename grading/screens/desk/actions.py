@@ -1,4 +1,4 @@
-"""What people do at the desk. Every act is a form sent by POST that goes through `grading.review`, script or not."""
+"""The actions at the desk: forms sent by POST, with or without a script, that call `grading.review`."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode
@@ -29,7 +29,7 @@ LONGEST_REASON = 5000
 @staff_view("grading.view_session")
 @require_GET
 def start(request: StaffRequest) -> HttpResponseBase:
-    """Claim what should be looked at next and go there; the empty state where nothing waits."""
+    """Claim the next session and redirect to it; the empty desk if there is none."""
     if "view" in request.GET:
         chosen = review.QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
@@ -57,12 +57,12 @@ def show_effect(request: StaffRequest, pk: int) -> HttpResponse:
 @staff_view("grading.add_grade")
 @require_POST
 def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Record an answer and go on to the next; or say in place why not, with what was typed kept."""
+    """Record an answer and redirect to the next session. If it is refused, show why, with the form as submitted."""
     session, user, form = _session(pk), request.user, AnswerForm(request.POST)
     if "preview" in request.POST:
         return page.render(request, session, form=form)
     if not form.is_valid():
-        message = FlashMessage(text=form.problem, grave=True, at="id_value")
+        message = FlashMessage(text=form.problem, is_error=True, field_id="id_value")
         return page.render(request, session, form=form, message=message, status=REFUSED)
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
@@ -80,16 +80,17 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
     except review.StaleReview as error:
         return _stale(request, session, form, error)
     except review.ClaimLost as error:
-        return page.render(request, session, form=form, message=FlashMessage(text=str(error), grave=True), status=STALE)
+        message = FlashMessage(text=str(error), is_error=True)
+        return page.render(request, session, form=form, message=message, status=STALE)
     except review.CorrectionError as error:
-        # Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first.
+        # A refusal for lack of a reason reveals how far the hidden reward is, so the blind grade is stored first.
         problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
         if wants_reason and review.hides_judge(session, user):
             review.reveal(session, user, form.grade)
             problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
-        message = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
+        message = FlashMessage(text=problem, is_error=True, field_id="id_reason" if wants_reason else "")
         return page.render(request, session, form=form, message=message, status=REFUSED)
-    # To the next that waits, with a line on what was saved; where the session waited for nobody, it stays.
+    # Stay at a session that was not in the queue; otherwise go to the next one.
     if not was_open:
         return redirect(_address(request, saved.session, saved=saved.pk))
     next_item = _next(request, user)
@@ -102,8 +103,8 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
 @staff_view("grading.add_grade")
 @require_POST
 def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts. `back`:
-    the page that asked is the session's own.
+    """Show the verdict, and store the grade typed so far as the blind grade, if it is the first. `back` is "session"
+    on the session's own page.
     """
     session, form = _session(pk), AnswerForm(request.POST)
     form.is_valid()
@@ -116,12 +117,12 @@ def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
 @staff_view("grading.add_grade")
 @require_POST
 def renew(request: StaffRequest, pk: int) -> JsonResponse:
-    """Keep the session for an open page; take it again where the claim ran out and nobody else has it."""
+    """Extend the page's claim, or claim the session again if the claim has expired and nobody else has one."""
     item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
     claim, user = claim_of(request), request.user
     if item.state != ItemState.OPEN:
         return JsonResponse(
-            {"said": "Somebody answered it meanwhile. Press J for the next session, or submit to add your answer."},
+            {"message": "Somebody answered it meanwhile. Press J for the next session, or submit to add your answer."},
             status=STALE,
         )
     if claim and review.take(item, user, claim):
@@ -129,13 +130,13 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
         until = item.claimed_until
         return JsonResponse({"until": "" if until is None else f"{timezone.localtime(until):%H:%M}"})
     item.refresh_from_db()
-    return JsonResponse({"said": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
+    return JsonResponse({"message": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
 
 
 @staff_view("grading.add_grade")
 @require_POST
 def release(request: StaffRequest, pk: int) -> HttpResponse:
-    """Let go of the session as its page is left. A claim that is not this page's stays."""
+    """Release the page's claim when the page is left; another page's claim stays."""
     item = ReviewItem.objects.filter(session=pk).first()
     if item is not None:
         review.release(item, claim_of(request))
@@ -145,15 +146,15 @@ def release(request: StaffRequest, pk: int) -> HttpResponse:
 @staff_view("grading.add_comment")
 @require_POST
 def comment(request: StaffRequest, pk: int) -> HttpResponseBase:
-    return _noted(request, pk, review.comment)
+    return _add_note(request, pk, review.comment)
 
 
 @staff_view("grading.add_flag")
 @require_POST
 def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Put the session up for others, with a reason; or take a person's flag back."""
+    """Flag the session with a reason, or remove a person's flag."""
     if "unflag" not in request.POST:
-        return _noted(request, pk, review.flag)
+        return _add_note(request, pk, review.flag)
     raised = get_object_or_404(Flag.objects.open(), session=pk, rule=Flag.BY_A_PERSON)
     review.unflag(raised, request.user)
     return redirect(_address(request, _session(pk)))
@@ -162,33 +163,33 @@ def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
 @staff_view("grading.add_grade")
 @require_POST
 def undo(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Take an answer back; its session is on the desk again."""
-    undone = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
-    session = _session(undone.session_id)
+    """Undo an answer, and show its session on the desk again."""
+    undone_answer = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(undone_answer.session_id)
     try:
-        back = answers.undo(undone, request.user, reason=_reason(request))
+        undo_answer = answers.undo(undone_answer, request.user, reason=_reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
-    return redirect(_address(request, session, saved=back.pk))
+        return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
+    return redirect(_address(request, session, saved=undo_answer.pk))
 
 
 @staff_view("grading.change_reviewitem")
 @require_POST
 def adopt(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Make a grade that stands beside the one that holds."""
-    adopted = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
-    session = _session(adopted.session_id)
+    """Make another person's answer the current grade."""
+    review_answer = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(review_answer.session_id)
     try:
-        review.adopt(adopted, request.user, _reason(request))
+        review.adopt(review_answer, request.user, _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
 @staff_view("grading.change_reviewitem")
 @require_POST
 def assign(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Say who shall answer (nobody: anyone), and how many people."""
+    """Assign the session to a person (`to`, "" for anyone), and set how many people must answer (`wanted`)."""
     session, user = _session(pk), request.user
     item = get_object_or_404(ReviewItem, session=session)
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
@@ -203,17 +204,17 @@ def _session(pk: int) -> Session:
 
 
 def _reason(request: StaffRequest) -> str:
-    """Why, in words that any database keeps."""
+    """The submitted reason, as text that any database accepts."""
     return plain_text(request.POST.get("reason", ""), LONGEST_REASON).strip()
 
 
-def _noted(request: StaffRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
-    """Leave words on the session, and show it again."""
+def _add_note(request: StaffRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
+    """Add a comment or flag with `note`, and show the session again."""
     session = _session(pk)
     try:
         note(session, request.user, _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, message=FlashMessage(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
@@ -230,14 +231,13 @@ def _next(request: StaffRequest, user: User) -> ReviewItem | None:
 
 
 def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
-    """Reward or evidence moved on since the form was opened: refused, with the difference, and what was typed is kept.
-
-    The page that comes back has seen the new state, so that submitting again is on purpose.
+    """Refuse an answer because reward or evidence have changed since the form was opened. Shows the difference, and the
+    form as submitted; submitting it again confirms the answer for the new state.
     """
     hides = review.hides_judge(session, request.user)
     message = FlashMessage(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
-        grave=True,
+        is_error=True,
         then=_sentence(error.before, hides=hides),
         now=_sentence(error.current, hides=hides),
         added=", ".join(f"{row.kind} {row.filename}".strip() for row in error.added),
@@ -249,5 +249,5 @@ def _sentence(settlement: Settlement | None, *, hides: bool) -> str:
     if settlement is None:
         return "not settled"
     if hides:
-        return f"settlement {settlement.revision}; what it says is hidden until you grade"
+        return f"settlement {settlement.revision}, hidden until you grade"
     return settlement.sentence

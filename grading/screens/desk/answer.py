@@ -1,4 +1,4 @@
-"""Can the reward be trusted today? One word, one sentence and one thing to do; pure, so that every state is told."""
+"""The dashboard's answer to "can the reward be trusted today?": a word, a sentence and a next step. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from grading.reward.explain import number
 from grading.templatetags.gradingsite_tags import is_advisory
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-# What these find is told in words of its own.
-TOLD = frozenset({"A1", "A2"})
+# Alarms that have a sentence of their own.
+OWN_SENTENCE = frozenset({"A1", "A2"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustFacts:
-    """What the answer rests on.
+    """The input of the answer.
 
-    `today`: provisional of today's rewards; `ungraded`: today's sessions without one. `contradicted`: open items with a
-    commit or pull request and no real grade. `trouble`: what keeps the judge from answering, in words; empty while it
-    answers. `alarms`: ids of open alarms. `compared`: the judge against people. `blind`: open items of the random
-    slice; `queue`: all open items.
+    `today`: the provisional share of today's rewards. `ungraded`: the number of today's sessions without a reward.
+    `contradicted`: open review items with a commit or pull request and no real grade. `trouble`: why the judge does not
+    answer, as text; empty while it does. `alarms`: ids of open alarms. `compared`: the judge compared with people.
+    `blind`: open items of the random slice. `queue`: all open items.
     """
 
     any_sessions: bool = True
@@ -39,7 +39,7 @@ class TrustFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStep:
-    """The one thing to do: what the button says, the screen's name and its query."""
+    """The next thing to do: the button's label, the screen's name and its query."""
 
     label: str
     screen: str
@@ -55,10 +55,9 @@ class TrustAnswer:
 
 
 def answer(facts: TrustFacts) -> TrustAnswer:
-    """The worst that holds decides the word; the sentence says all that is true beside it."""
-    others = [rule for rule in facts.alarms if rule not in TOLD and not is_advisory(rule)]
+    """The most serious problem decides the word and the sentence, which also says what of today is not final."""
+    others = [rule for rule in facts.alarms if rule not in OWN_SENTENCE and not is_advisory(rule)]
     step = next(_steps(facts, others), None)
-    # What is not final today, where there is such a thing.
     rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
     if not facts.any_sessions:
         return TrustAnswer(
@@ -73,9 +72,9 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        title = (
-            title_of(others[0]) if others else "too many sessions went ungraded this week, though all are graded now"
-        )
+        title = "too many sessions went ungraded this week, though all are graded now"
+        if others:
+            title = title_of(others[0])
         more = f", with {len(others) - 1} more," if len(others) > 1 else ""
         sentence = f"An alarm{more} is open: {title[:1].lower()}{title[1:]}{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
@@ -102,7 +101,9 @@ def answer(facts: TrustFacts) -> TrustAnswer:
 
 
 def _today(facts: TrustFacts, until: str = "") -> str:
-    """What of today's sessions is provisional (`until` a verdict comes, in words) and what is not graded."""
+    """How many of today's rewards are provisional and how many sessions are not graded. `until` is appended to the
+    former.
+    """
     rewards, ungraded = facts.today, facts.ungraded
     provisional = "no reward of today is provisional"
     if rewards.part:
@@ -127,7 +128,7 @@ def _against(contradicted: int) -> str:
 
 
 def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
-    """What there is to do, the most urgent first."""
+    """The possible next steps, the most urgent first."""
     if not facts.any_sessions:
         if facts.may_operate:
             yield NextStep(label="Connect an agent", screen="connect")
@@ -154,7 +155,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
 
 
 def count(n: int) -> str:
-    """A number as one says it: in words up to twelve."""
+    """A number in words up to twelve, else in digits."""
     return NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
 
 

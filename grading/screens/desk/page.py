@@ -1,4 +1,4 @@
-"""The page of the desk: one session to grade, the queue beside it, everything the grade rests on."""
+"""The page of the desk: one session to grade, the queue beside it, and the evidence for the grade."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ LONGEST_CLAIM = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """Whether this page may answer. `until` is when its claim ends; `why_not` says why it has none."""
+class PageClaim:
+    """The page's claim on its session, until `until`; `why_not` says why it may not answer."""
 
     claim: str = ""
     until: dt.datetime | None = None
@@ -48,9 +48,9 @@ def new_claim() -> str:
 
 
 def claim_of(request: StaffRequest) -> str:
-    """The claim id that the page sent; "" if it sent none."""
-    sent = request.POST.get("claim", "")
-    return sent if sent.isascii() and sent.isalnum() and len(sent) <= LONGEST_CLAIM else ""
+    """The claim id that the page sent; "" without a valid one."""
+    claim = request.POST.get("claim", "")
+    return claim if claim.isascii() and claim.isalnum() and len(claim) <= LONGEST_CLAIM else ""
 
 
 def render(
@@ -63,19 +63,14 @@ def render(
 ) -> TemplateResponse:
     """The desk with this session, and with the submitted values if the form was invalid."""
     user, filters = request.user, filters_of(request)
-    grades = user.has_perm(MAY_GRADE)
+    may_grade = user.has_perm(MAY_GRADE)
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
     settlement = settlements[-1] if settlements else None
-    hides = grades and review.hides_judge(session, user)
+    hides = may_grade and review.hides_judge(session, user)
     typed = form.data if form is not None else {}
-    claim = _claim_item(item, user, claim_of(request), grades=grades)
-    beside = rail.load_rail(user, filters, current=session, grades=grades)
-    people = (
-        User.objects.with_perm(MAY_GRADE, backend=settings.AUTHENTICATION_BACKENDS[-1])
-        .order_by("username")
-        .values_list("username", flat=True)
-    )
+    claim = _claim_item(item, user, claim_of(request), may_grade=may_grade)
+    reviewers = User.objects.with_perm(MAY_GRADE, backend=settings.AUTHENTICATION_BACKENDS[-1]).order_by("username")
     context: dict[str, Any] = {
         "title": f"Review {session.category or 'a session'} {session.short_id}",
         "session": session,
@@ -83,9 +78,9 @@ def render(
         "category": by_hand.of_session(session),
         "settlement": settlement,
         "blind": hides,
-        "hold": claim,
-        "said": message or _saved(request, user),
-        "rail": beside,
+        "claim": claim,
+        "flash": message or _saved(request, user),
+        "rail": rail.load_rail(user, filters, current=session, may_grade=may_grade),
         "query": filters.query,
         "typed": typed,
         "effect_value": typed.get("value", ""),
@@ -93,32 +88,30 @@ def render(
         "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
         "effect": effect(session, settlement, form, blind=hides),
         "accepts": None if hides else rewards.graded_value(settlement),
-        # Rounded down: a page is never opened after it was answered.
+        # Rounded down, so that the time until the answer is never negative.
         "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
         "locked": bool(claim.why_not) and form is None,
         "seen_evidence": review.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
-        "people": list(people) if user.has_perm(MAY_ASSIGN) else [],
-        **_person(user, grades=grades),
-        **centre.load_context(request, session, settlements, user, hides=hides, waits=grades and not claim.why_not),
+        "people": list(reviewers.values_list("username", flat=True)) if user.has_perm(MAY_ASSIGN) else [],
+        **_person(user, may_grade=may_grade),
+        **centre.load_context(request, session, settlements, user, hides=hides, waits=may_grade and not claim.why_not),
     }
     return TemplateResponse(request, "desk/review.html", context, status=status)
 
 
 def empty(request: StaffRequest) -> TemplateResponse:
-    """The desk if no session waits for this person, or none matches the filters. It says what appears here and what to
-    do next.
-    """
+    """The desk without a session, if none waits for this person or none matches the filters."""
     user, filters = request.user, filters_of(request)
     may_grade = user.has_perm(MAY_GRADE)
     # On a site with samples only, the page leads to them, unless it lists them already.
     offers_samples = request.frame.samples.alone and not filters.samples
     context = {
         "title": "Review",
-        "said": _saved(request, user),
-        "rail": rail.load_rail(user, filters, current=None, grades=may_grade),
+        "flash": _saved(request, user),
+        "rail": rail.load_rail(user, filters, current=None, may_grade=may_grade),
         "query": filters.query,
-        **_person(user, grades=may_grade),
+        **_person(user, may_grade=may_grade),
         "slice": settings.REVIEW_SLICE,
         "everyone": review.count(whose=filters.whose),
         "samples": review.count(whose=Whose.SAMPLES).open if offers_samples else 0,
@@ -126,31 +119,31 @@ def empty(request: StaffRequest) -> TemplateResponse:
     return TemplateResponse(request, "desk/review_empty.html", context)
 
 
-def _person(user: User, *, grades: bool) -> dict[str, Any]:
+def _person(user: User, *, may_grade: bool) -> dict[str, Any]:
     """Whether this person may grade, their last answer, and how many they gave today; and the name of the cookie from
     which scripts read the CSRF token.
     """
-    last = review.last_of(user) if grades else None
-    done = vars(last)["today"] or 0 if last is not None else 0
-    return {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done}
+    last = review.last_of(user) if may_grade else None
+    done_today = 0 if last is None else vars(last)["today"] or 0
+    return {"may_grade": may_grade, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done_today}
 
 
-def _claim_item(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
-    """Take the session for this page. One person's newest page has it; another person's claim keeps it."""
-    if not grades:
-        return Hold(why_not="You can only read here; reviewers answer.")
+def _claim_item(item: ReviewItem | None, user: User, claim: str, *, may_grade: bool) -> PageClaim:
+    """Claim the session for this page: the person's newest page has the claim, unless another person has one."""
+    if not may_grade:
+        return PageClaim(why_not="You can only read here; reviewers answer.")
     if item is None or item.state != ItemState.OPEN:
-        return Hold(claim=claim or new_claim())
+        return PageClaim(claim=claim or new_claim())
     mine, now = claim or new_claim(), timezone.now()
     if review.take(item, user, mine, from_own_page=True, now=now):
         item.claim, item.claimed_by, item.claimed_until = mine, user, now + CLAIM
-        return Hold(claim=mine, until=item.claimed_until)
+        return PageClaim(claim=mine, until=item.claimed_until)
     item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)
-    return Hold(claim=mine, why_not=taken_by(item, user))
+    return PageClaim(claim=mine, why_not=taken_by(item, user))
 
 
 def taken_by(item: ReviewItem, user: User) -> str:
-    """Why `user` can't have the item, in words."""
+    """Why `user` can't claim the item, as a sentence."""
     other = rail.holder(item, user)
     if other and item.claimed_until is not None:
         return f"{other} has it until {timezone.localtime(item.claimed_until):%H:%M}."
@@ -160,6 +153,6 @@ def taken_by(item: ReviewItem, user: User) -> str:
 
 
 def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:
-    """What the person's answer did, right after it: `?saved=` names it."""
+    """The message about the person's answer `?saved=`, which was just saved."""
     saved = ReviewAnswer.objects.filter(pk=primary_key(request.GET.get("saved", "")), reviewer=user).first()
     return None if saved is None else story.flash_message(saved)

@@ -1,8 +1,8 @@
-"""What a person is saying of a session, and what that would do: the form, and the effect of a grade being typed."""
+"""The panel of the desk: the answer's form, and the effect of the grade being typed."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -23,19 +23,19 @@ from grading.screens.desk.verdict_form import VerdictForm
 LONGEST_SECONDS = 86_400.0
 STOPS = ("0", *(f".{tenth}0" for tenth in range(1, 10)), "1")
 HUNDREDTHS = re.compile(r"\d\d", re.ASCII)
-GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer.UNDO]
+ANSWERS = [(str(answer), str(answer)) for answer in Answer if answer is not Answer.UNDO]
 
 
 class AnswerForm(VerdictForm):
     """A person's answer: its kind, a grade if it is one, a reason, and what the page showed."""
 
-    answer = forms.ChoiceField(choices=GIVEN, required=False)
+    answer = forms.ChoiceField(choices=ANSWERS, required=False)
     seen_revision = forms.IntegerField(required=False, min_value=0)
     seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        super().__init__({**{name: data[name] for name in data}, "value": meant(data)})
+        super().__init__({**{name: data[name] for name in data}, "value": typed_grade(data)})
 
     def clean_answer(self) -> str:
         return self.cleaned_data["answer"] or Answer.GRADE
@@ -52,9 +52,9 @@ class AnswerForm(VerdictForm):
         return next((str(error) for errors in self.errors.values() for error in errors), "")
 
 
-def meant(data: Mapping[str, Any]) -> str:
-    """The grade as text: the typed number if it differs from the one that the page came with, else the stop of the
-    scale. 85 means .85.
+def typed_grade(data: Mapping[str, Any]) -> str:
+    """The grade as text: `value` if it differs from the `typed` value that the page was rendered with, else the chosen
+    `stop` of the scale. Two digits such as 85 mean .85.
     """
     text, stop = str(data.get("value", "")).strip(), str(data.get("stop", ""))
     if stop and text == str(data.get("typed", "")):
@@ -73,10 +73,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeEffect:
-    """The panel that previews a grade. `say` is the message if there is none; `moves` is None if the grade moves
-    nothing or is hidden. `mark` is the current reward over the scale, `bands` their names below it. `arms` are the
-    effects on each learning arm, with curves; with `of_samples` they are arms of the preview bandit. `learners` is how
-    many bandits learn from the session, so that the panel reserves room for them.
+    """The preview of a grade, whose `value` is None without a valid one; `problem` says what is wrong with it.
+
+    `mark` is the current reward above the scale, `bands` the bands' names below it. `arms` are the effects on each
+    learning arm, with curves; with `of_samples` they are arms of the preview bandit. `learners` is how many bandits
+    learn from the session, so that the panel reserves room for them.
     """
 
     bands: SafeString
@@ -84,7 +85,7 @@ class GradeEffect:
     value: float | None = None
     current: float | None = None
     band: Mapping[str, Any] | None = None
-    say: str = ""
+    problem: str = ""
     blind: bool = False
     learners: int = 0
     of_samples: bool = False
@@ -99,11 +100,12 @@ class GradeEffect:
         ]
 
     @property
-    def names(self) -> str:
+    def button(self) -> str:
         return "Submit" if self.value is None else f"Submit {number(self.value)}"
 
     @property
     def moves(self) -> float | None:
+        """The change of the reward, as both are shown; None without a grade, or if the reward is hidden."""
         if self.value is None or self.current is None:
             return None
         return round(self.value, 2) - round(self.current, 2)
@@ -119,37 +121,37 @@ class GradeEffect:
 
 
 def bands(session: Session) -> Sequence[Mapping[str, Any]]:
-    """The bands of the rubric in force for such sessions, so that people and the judge grade by the same words."""
+    """The bands of the rubric by which the judge grades such sessions."""
     rubric = Rubric.objects.active(session.work)
     rows: Sequence[Mapping[str, Any]] = rubric.bands if rubric else ()
     return rows
 
 
 def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> GradeEffect:
-    """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
-    current, source, rows = rewards.graded_value(settlement), settlement.source if settlement else "", bands(session)
-    visible_value = None if blind else current
+    """What submitting the form would do. While `blind`, the current reward is left out."""
+    rows = bands(session)
+    visible_value = None if blind else rewards.graded_value(settlement)
+    mark = SafeString("")
+    if settlement is not None and visible_value is not None:
+        mark = charts.reward_mark(visible_value, settlement.source)
     of_samples = is_preview(session)
     learners = len(rewards.arms_of(session) if of_samples else rewards.learners(session))
-    valid = form is not None and form.is_valid()
-    value = form.grade if form is not None and valid else None
-    bands_shown = charts.bands(rows, value)
-    mark = SafeString("") if visible_value is None else charts.reward_mark(visible_value, source)
-    if value is None:
-        typed = form is not None and bool(str(form.data.get("value", "")).strip())
-        say = form.problem if form is not None and typed else ""
-        return GradeEffect(bands=bands_shown, mark=mark, current=visible_value, say=say, blind=blind, learners=learners)
-    return GradeEffect(
-        bands=bands_shown,
+    value = form.grade if form is not None and form.is_valid() else None
+    grade_effect = GradeEffect(
+        bands=charts.bands(rows, value),
         mark=mark,
         value=value,
         current=visible_value,
-        band=charts.band_of(rows, value),
         blind=blind,
         learners=learners,
         of_samples=of_samples,
-        arms=tuple(effects(session, value, blind=blind)),
     )
+    if value is not None:
+        arms = tuple(effects(session, value, blind=blind))
+        return replace(grade_effect, band=charts.band_of(rows, value), arms=arms)
+    if form is not None and str(form.data.get("value", "")).strip():
+        return replace(grade_effect, problem=form.problem)
+    return grade_effect
 
 
 def is_preview(session: Session) -> bool:
@@ -158,17 +160,20 @@ def is_preview(session: Session) -> bool:
 
 
 def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMove, SafeString]]:
-    """What a person's `value` in [0, 1] would do to each arm that learns from this session, with curves. For a sample:
-    to the preview bandit. While `blind`, the curve before is left out, and the template hides the figures before.
+    """The effect of a person's `value` in [0, 1] on each arm that learns from this session, or for a sample on those of
+    the preview bandit, with curves. While `blind`, the curve before is left out, and the template hides the figures.
     """
-    arm_moves = []
     outlooks = promises.outlooks([(session, value)])
     if is_preview(session):
         outlooks = sample_outlooks(session, value, timezone.now())
+    arm_effects = []
     for bandit, before, after, ran in outlooks:
         for move in moves(bandit, before, after, touched=ran):
-            if move.touched:
-                beliefs = (outlook.arms[move.arm] for outlook in (before, after))
-                was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in beliefs)
-                arm_moves.append((move, charts.before_after(None if blind else was, will)))
-    return arm_moves
+            if not move.touched:
+                continue
+            posterior_before, posterior_after = (
+                charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (before.arms[move.arm], after.arms[move.arm])
+            )
+            curves = charts.before_after(None if blind else posterior_before, posterior_after)
+            arm_effects.append((move, curves))
+    return arm_effects

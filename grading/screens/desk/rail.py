@@ -1,6 +1,9 @@
-"""The queue beside the session: what waits, in its order and with the reason, what is kept from this person kept."""
+"""The queue beside the session: the open items in their order, with the reason for each; hides what is to be graded
+blind.
+"""
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -33,8 +36,8 @@ SAMPLES = ("Samples", "samples=only")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """One session that waits. `held_by` names another person who has it now; `hidden`: the reward is not shown. `why`
-    it is at its place in the queue; `by_chance` if only by chance.
+    """A session in the queue. `held_by` names another person who has claimed it; `hidden`: the reward is not shown.
+    `why` explains its place in the queue; `by_chance`: it was drawn at random.
     """
 
     session: Session
@@ -70,27 +73,27 @@ class Rail:
 
     @property
     def is_named(self) -> bool:
-        """Whether what is chosen stands in the select already."""
+        """Whether the current filters are one of the options."""
         return any(option.chosen for _, options in self.options for option in options)
 
     @property
     def current(self) -> QueueRow | None:
-        """The row of the session on the desk, where it is among those listed."""
+        """The row of the session on the desk; None if it is not listed."""
         return next((row for row in self.rows if row.current), None)
 
     @property
     def place(self) -> int | None:
-        """Where the session on the desk is among those listed, from 1."""
+        """The place of the session on the desk among the rows, from 1; None if it is not listed."""
         return next((index for index, row in enumerate(self.rows, 1) if row.current), None)
 
     @property
     def before(self) -> QueueRow | None:
-        """The nearest row before the session on the desk that nobody else has."""
+        """The nearest row before the session on the desk that nobody else has claimed."""
         return next((row for row in reversed(self.rows[: (self.place or 1) - 1]) if not row.held_by), None)
 
     @property
     def after(self) -> QueueRow | None:
-        """The nearest row after it that nobody else has; the first one where the session is not in the list."""
+        """The nearest row after it that nobody else has claimed; the first such row if the session is not listed."""
         return next((row for row in self.rows[self.place or 0 :] if not row.held_by), None)
 
     @property
@@ -98,14 +101,16 @@ class Rail:
         return self.total - len(self.rows)
 
 
-def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session | None, grades: bool) -> Rail:
-    """What `reviewer` sees of the queue: at most LISTED rows, in a constant number of queries.
+def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session | None, may_grade: bool) -> Rail:
+    """The queue for `reviewer`: at most LISTED rows, in a constant number of queries.
 
-    `grades`: they may grade, so that judges' answers are hidden from them until they have.
+    `may_grade`: they may grade, so that verdicts are hidden from them until they have graded.
     """
-    hidden = seen.hidden(reviewer) if grades else Value(value=False)
+    hidden = seen.hidden(reviewer) if may_grade else Value(value=False)
     items = review.waiting(reviewer, filters).annotate(hidden=hidden)
-    queued, past_corrections, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
+    queued = review.in_order(reviewer, items, filters, size=LISTED)
+    past_corrections = corrections()
+    rows = []
     for item, place in queued.items:
         session = item.session
         row = QueueRow(
@@ -123,31 +128,37 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
             by_chance=place is Place.CHANCE,
         )
         rows.append(row)
-    # What the select offers: arms that have something waiting, and what people saved.
-    of_arm = ReviewItem.objects.open().filter(filters.whose.rows(), session__category=OuterRef("pk"))
-    arms = Arm.objects.filter(Exists(of_arm)).order_by("name").values_list("name", flat=True)
-    saved = views.visible_to(reviewer, FilteredList.REVIEW)
-    groups = (
-        ("Queue", (*CHOICES, SAMPLES) if filters.samples else CHOICES),
-        ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
-        ("Your views", [(view.name, view.query) for view in saved if view.owner_id == reviewer.pk]),
-        ("Views of others", [(view.name, view.query) for view in saved if view.owner_id != reviewer.pk]),
-    )
-    options = []
-    for title, choices in groups:
-        if choices:
-            offered = [Option(title=name, query=query, chosen=query == filters.query) for name, query in choices]
-            options.append((title, tuple(offered)))
+    saved_views = views.visible_to(reviewer, FilteredList.REVIEW)
+    own_views = [view for view in saved_views if view.owner_id == reviewer.pk]
     return Rail(
         rows=tuple(rows),
         total=queued.all,
-        options=tuple(options),
-        own_view=next((view for view in saved if view.owner_id == reviewer.pk and view.query == filters.query), None),
+        options=_options(filters, own_views, [view for view in saved_views if view.owner_id != reviewer.pk]),
+        own_view=next((view for view in own_views if view.query == filters.query), None),
+    )
+
+
+def _options(
+    filters: review.QueueFilters, own_views: Sequence[SavedView], other_views: Sequence[SavedView]
+) -> tuple[tuple[str, tuple[Option, ...]], ...]:
+    """The groups of the select above the queue, each with its title: arms with open items, and saved views."""
+    open_items = ReviewItem.objects.open().filter(filters.whose.rows(), session__category=OuterRef("pk"))
+    arms = Arm.objects.filter(Exists(open_items)).order_by("name").values_list("name", flat=True)
+    groups = (
+        ("Queue", (*CHOICES, SAMPLES) if filters.samples else CHOICES),
+        ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
+        ("Your views", [(view.name, view.query) for view in own_views]),
+        ("Views of others", [(view.name, view.query) for view in other_views]),
+    )
+    return tuple(
+        (title, tuple(Option(title=name, query=query, chosen=query == filters.query) for name, query in choices))
+        for title, choices in groups
+        if choices
     )
 
 
 def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *, hidden: bool) -> str:
-    """Why an item is where it is in the queue, in words, with nothing of the reward where that is `hidden`."""
+    """Why an item has its place in the queue, as text; does not mention the reward if that is `hidden`."""
     if place is Place.CHANCE:
         return BY_CHANCE
     if hidden and item.entered_as in (QueueEntry.RULE, QueueEntry.OUTCOME):
@@ -169,14 +180,14 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:
-    """Where the session's desk is, with the queue's filters kept."""
+    """The URL of the desk with this session and the queue's filters."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
 
 
 def holder(item: ReviewItem | None, reviewer: User) -> str:
-    """Who else has the item now; empty where nobody else has."""
-    live = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
-    if not live or item is None or item.claimed_by is None or item.claimed_by == reviewer:
+    """The name of another person who has claimed the item now; "" if nobody else has."""
+    if item is None or item.claimed_by is None or item.claimed_by == reviewer:
         return ""
-    return item.claimed_by.get_username()
+    is_live = item.claimed_until is not None and item.claimed_until > timezone.now()
+    return item.claimed_by.get_username() if is_live else ""

@@ -1,4 +1,4 @@
-"""What people did on a session, in words: the line after saving, the history in the panel, the answers beside."""
+"""What people did with a session, as text: the message after saving, and the history in the panel."""
 
 import datetime as dt
 from dataclasses import dataclass, replace
@@ -35,47 +35,46 @@ class PanelLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlashMessage:
-    """What the page says of what was just done, or refused (`grave`).
+    """The message about what was just done, or refused (`is_error`).
 
-    `then`, `now` and `added`: what the page had shown, what holds, what came since. `more`: all that it did. `at`: the
-    field to mend. `undo` is an answer's id.
+    `then` is the settlement that the page had shown, `now` the current one, `added` the evidence received since. `more`
+    lists all effects on bandits. `field_id` is the element to correct. `undo` is the id of an answer to undo.
     """
 
     text: str
-    grave: bool = False
+    is_error: bool = False
     then: str = ""
     now: str = ""
     added: str = ""
     more: str = ""
-    at: str = ""
+    field_id: str = ""
     undo: int | None = None
 
 
 def flash_message(answer: ReviewAnswer) -> FlashMessage:
-    """The line after saving: "Saved .80: cross-repo from .583 to .603"; of a blind grade the judge's too."""
+    """The message after saving: "Saved .80: cross-repo from .583 to .603"; for a blind grade also the judge's value."""
     arm_moves = moves_of(answer.effects)
-    did = effects_of(answer)
-    first = did[0] if did else ""
+    effects = effects_of(answer)
     why = f". {moves.why(arm_moves[0], when='now')}" if arm_moves and arm_moves[0].counts_less else ""
     text, judge = describe(answer), answer.judge
     if answer.blind_value is not None and not answer.revealed and judge is not None and judge.value is not None:
         text = f"Saved: you {number(answer.value)}, judge {number(judge.value)}"
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    if first:
-        text += f": {first}" if ":" not in text else f"; {first}"
-    return FlashMessage(text=text + why, more=", ".join(did), undo=undo)
+    if effects:
+        text += f"; {effects[0]}" if ":" in text else f": {effects[0]}"
+    return FlashMessage(text=text + why, more=", ".join(effects), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:
-    """What an answer did to the bandits' means: "cross-repo from .583 to .603", the category's arm first."""
+    """An answer's effects on arms' means, such as "cross-repo from .583 to .603", the category's arm first."""
     return [moves.words(move, shares=False) for move in moves_of(answer.effects)]
 
 
 def describe(answer: ReviewAnswer) -> str:
-    """What was said: "Saved .80", "Skipped"."""
+    """An answer as text: "Saved .80", "Skipped"."""
     if answer.answer in GRADING:
-        beside = "" if answer.grade_id else ", beside the grade that holds"
+        beside = "" if answer.grade_id else ", beside the current grade"
         verb = "Accepted" if answer.answer == Answer.ACCEPT else "Saved"
         return f"{verb} {number(answer.value)}{beside}"
     return VERBS[Answer(answer.answer)]
@@ -92,7 +91,7 @@ def lines(
     answers: list[ReviewAnswer],
     hides: bool,
 ) -> list[PanelLine]:
-    """The latest of the session's history, newest first; without what is kept from this person."""
+    """The latest lines of the session's history, newest first. `hides`: hide the grades of judges and people."""
     entries = history.lines(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
     if hides:
         entries = list(blind.history(entries))

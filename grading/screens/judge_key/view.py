@@ -57,10 +57,10 @@ class JudgeKeyForm(forms.Form):
         text: str = self.cleaned_data["base_url"].rstrip("/")
         try:
             parts = urlsplit(text)
-            right = parts.scheme in {"http", "https"} and parts.hostname and not (parts.username or parts.query)
+            is_http = parts.scheme in {"http", "https"} and parts.hostname and not (parts.username or parts.query)
         except ValueError:
-            right = False
-        if text and not right:
+            is_http = False
+        if text and not is_http:
             raise forms.ValidationError("Expected an address like https://gateway.example, or nothing for Anthropic.")
         return text
 
@@ -81,8 +81,8 @@ class EarlierSessionsForm(forms.Form):
 @staff_view("grading.change_quota")
 @sensitive_post_parameters("api_key")
 def show(request: StaffRequest) -> HttpResponse:
-    """The page. A POST says in `do` what to do: "save" (if a test succeeds), "save_anyway" (whether it succeeds or
-    not), "test" the key in use, "remove" it, or "judge" sessions that came in before there was a judge.
+    """The page. The `do` of a POST is "save" (if a test succeeds), "save_anyway" (whether it succeeds or not), "test"
+    (the key in use), "remove", or "judge" (sessions received before there was a judge).
     """
     acts = {"save": _save, "save_anyway": _save, "test": _test, "remove": _remove, "judge": _judge_earlier}
     form = JudgeKeyForm(initial={"base_url": JudgeKey.objects.access().base_url})
@@ -143,10 +143,10 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
         messages.error(request, f"Nothing was saved. {_describe_test(tested)}")
         form.may_save_anyway = not tested.refused
         return form
-    had = JudgeKey.objects.first()
+    replaced = JudgeKey.objects.first()
     row = JudgeKey.objects.put(key, base_url, request.user)
     key_tests.learn(judge, tested)
-    before = f"in place of …{had.hint}, " if had else ""
+    before = f"in place of …{replaced.hint}, " if replaced else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
     if tested.trouble is None:
         messages.success(request, f"Saved. {_describe_test(tested)} Workers use the key from now on, for new sessions.")

@@ -35,7 +35,7 @@ SECRETS = ("url", "secret")
 
 
 class ChannelForm(forms.Form):
-    """The base of both kinds of channel. `current` is the channel's present target; None if it is new or unreadable."""
+    """The base of both kinds of channel. `current` is the stored target; None if it is new or cannot be decrypted."""
 
     name = forms.CharField(
         max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
@@ -49,14 +49,14 @@ class ChannelForm(forms.Form):
         super().__init__(data, initial={**initial, **self.initial_values()})
 
     def initial_values(self) -> dict[str, object]:
-        """What of `current` may be shown again."""
+        """The initial values of fields of `current` that are not secret."""
         return {}
 
     def target(self) -> Target:
-        """Where the channel leads from now on. Call it on a valid form."""
+        """The target that the valid form describes."""
         raise NotImplementedError
 
-    def lost(self) -> str:
+    def removed_note(self) -> str:
         """A sentence on what was removed because the address changed; "" if nothing was."""
         return ""
 
@@ -75,10 +75,10 @@ class WebhookForm(ChannelForm):
             return text
         try:
             parts = urlsplit(text)
-            right = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+            is_http = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            right = False
-        if not right or "@" in parts.netloc or not text.isascii() or not text.isprintable() or " " in text:
+            is_http = False
+        if not is_http or "@" in parts.netloc or not text.isascii() or not text.isprintable() or " " in text:
             # Not the text itself: it often holds a secret.
             raise ValidationError("Expected an http or https address without a user name, such as https://host/path.")
         return text
@@ -89,11 +89,11 @@ class WebhookForm(ChannelForm):
             return Webhook(url=self.current.url, secret=secret or self.current.secret)
         return Webhook(url=url, secret=secret)
 
-    def lost(self) -> str:
-        had = isinstance(self.current, Webhook) and self.current.secret
-        return (
-            "The stored key was removed: it was typed for another address." if had and not self.target().secret else ""
-        )
+    def removed_note(self) -> str:
+        had_secret = isinstance(self.current, Webhook) and bool(self.current.secret)
+        if had_secret and not self.target().secret:
+            return "The stored key was removed: it was typed for another address."
+        return ""
 
 
 class MailForm(ChannelForm):
@@ -176,7 +176,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
 def _save(request: StaffRequest, row: NoticeChannel, form: ChannelForm) -> None:
     is_new, before = row.pk is None, str(row)
     row.name, row.letters = form.cleaned_data["name"], form.cleaned_data["letters"]
-    target, lost = form.target(), form.lost()
+    target, removed_note = form.target(), form.removed_note()
     row.put(target, request.user)
     where = channels.describe(target)
     if is_new:
@@ -184,7 +184,7 @@ def _save(request: StaffRequest, row: NoticeChannel, form: ChannelForm) -> None:
     else:
         renamed = f"was {before}; " if before != str(row) else ""
         record(AuditKind.TOKEN, f"changed the {row}", detail=f"{renamed}to {where}")
-    messages.success(request, f"Saved the {row}: {where}. {lost}".strip())
+    messages.success(request, f"Saved the {row}: {where}. {removed_note}".strip())
     if request.POST.get("then") == "test" and row.state == ChannelState.ON:
         notices.send_test(request, [Destination(kind=Channel(row.kind), row=row)])
 

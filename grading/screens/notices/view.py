@@ -24,7 +24,7 @@ LISTED, LATEST = 100, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelLine:
-    """One channel on the page: its target without secrets, why it is quiet, what it sent last."""
+    """One channel on the page: its target without secrets, why it sends nothing, and its last message."""
 
     place: Destination
     where: str
@@ -45,7 +45,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def card(listed: int = LATEST) -> dict[str, object]:
-    """The channels in words that give nothing away, and the latest messages: four queries."""
+    """The channels without their secrets, and the latest messages. Four queries."""
     return {"channels": lines(), "notices": latest()[:listed]}
 
 
@@ -54,7 +54,7 @@ def latest() -> QuerySet[Notice]:
 
 
 def lines() -> list[ChannelLine]:
-    """Every channel that there is, paused ones too: those of the environment first."""
+    """Every channel, also paused ones; those of the environment first."""
     newest = latest().order_by().values("channel", "to").annotate(last=Max("pk")).values_list("last", flat=True)
     last = {(each.channel, each.to_id): each for each in latest().filter(pk__in=list(newest))}
     typed = NoticeChannel.objects.not_removed().select_related("by")

@@ -1,4 +1,4 @@
-"""The state of each judge in words: since when, until when, and what it means for sessions."""
+"""The state of each judge as text: since when, until when, and its effect on sessions."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -37,36 +37,42 @@ class JudgeCard:
 
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
-    heading, since = quota.state_label.capitalize(), "not asked yet"
+    heading = quota.state_label.capitalize()
     if quota.is_untested:
         heading = "Has not answered yet"
     elif quota.state == QuotaState.EXHAUSTED:
         heading += until(quota.until)
     elif quota.state == QuotaState.PACING and quota.until is not None:
         heading += f" until {clock(quota.until)}"
-    if quota.is_untested:
-        since = "" if quota.pk else since
-    elif quota.pk is not None:
-        at = timezone.localtime(quota.changed_at)
-        day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
-        since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
-        if quota.state in PROBED and quota.until is not None and quota.until > now:
-            comes = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
-            since += f"; {comes} in {duration((quota.until - now).total_seconds())}"
     quote = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
     return JudgeCard(
         standing=standing,
         role=ROLES[standing.judge.role],
         heading=heading,
-        since=since,
+        since=_since(quota, now),
         meaning=_meaning(quota, policy),
         quote=quote,
         trouble=quota.is_out,
     )
 
 
+def _since(quota: Quota, now: dt.datetime) -> str:
+    """Since when the judge has been in its state, and for how long; when it will be called again, if it is out."""
+    if quota.pk is None:
+        return "not asked yet"
+    if quota.is_untested:
+        return ""
+    at = timezone.localtime(quota.changed_at)
+    day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
+    since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
+    if quota.state not in PROBED or quota.until is None or quota.until <= now:
+        return since
+    verb = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
+    return f"{since}; {verb} in {duration((quota.until - now).total_seconds())}"
+
+
 def unconfigured() -> JudgeCard:
-    """For a site without a judge: one query."""
+    """The card of a site without a judge. One query."""
     sessions = never_judged()
     count, have = ("1 session", "has") if sessions == 1 else (f"{sessions:,} sessions", "have")
     unfinished = f": {count} of the last {RECENT_DAYS} days {have} no final grade" if sessions else ""

@@ -86,7 +86,7 @@ def judge_state(quota: Quota | None) -> JudgeState:
     return JudgeState(text=f"{label}{ends}{simulated}", title=why, trouble=True)
 
 
-def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
+def with_alarms(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
     """The state, corrected if the site itself has stopped or calls to the judge fail, which the quota doesn't show.
     `stopped` says which part of the site has stopped, "" if none has.
     """
@@ -147,15 +147,15 @@ def never_judged() -> int:
     return lacking.filter(reward_reason=Reason.NOT_CONFIGURED).count()
 
 
-def until(moment: dt.datetime | None) -> str:
+def until(time: dt.datetime | None) -> str:
     """The end as " until 00:00 UTC", with the date if that is more than a day away; "" if the time is unknown.
 
     Once that time has passed, the next job tries the judge.
     """
-    if moment is None:
+    if time is None:
         return ""
-    if moment <= timezone.now():
+    if time <= timezone.now():
         return ", asking again"
-    local = timezone.localtime(moment)
-    near = abs(moment - timezone.now()) < dt.timedelta(days=1)
-    return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"
+    local = timezone.localtime(time)
+    is_near = time - timezone.now() < dt.timedelta(days=1)
+    return f" until {local:%H:%M %Z}" if is_near else f" until {local:%-d %b, %H:%M %Z}"

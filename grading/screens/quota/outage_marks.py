@@ -1,4 +1,4 @@
-"""The first judge's outages and spells of trouble, in the words that stand above the days of the dashboard."""
+"""The first judge's outages and spells of overload, with the labels that charts show for them."""
 
 import datetime as dt
 
@@ -19,15 +19,14 @@ LEAST = dt.timedelta(minutes=10)
 
 
 def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> list[charts.OutageSpan]:
-    """Oldest first, in four queries."""
+    """The outages of the last `days`, oldest first. Four queries."""
     if first is None:
         return []
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
     past = [period for period in outages.periods(first.quota, since) if period.is_outage]
     periods = [period for period in past if (period.until or now) - period.since >= LEAST or period.until is None]
-    # Since when the oldest open job has been waiting.
-    waiting = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
-    waits = waiting.aggregate(since=Min("created_at"))["since"]
+    open_jobs = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
+    oldest_job_at = open_jobs.aggregate(at=Min("created_at"))["at"]
     marks = []
     for period in periods:
         what, until = period.label[:1].lower() + period.label[1:], timezone.localtime(period.until or now)
@@ -35,7 +34,8 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
             label = f"{what} since {moment(period.row.at)}"
         else:
             label = f"{what} for {duration((period.until - period.since).total_seconds())}"
-            label += ", since judged" if waits is None or waits >= period.until else ""
+            if oldest_job_at is None or oldest_job_at >= period.until:
+                label += ", since judged"
         marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since

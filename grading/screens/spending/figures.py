@@ -1,4 +1,4 @@
-"""The figures of the costs page: what sessions used and cost, by day and by whatever the table is grouped by."""
+"""The figures of the costs page: tokens and costs of sessions, by day and by the table's group."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -31,8 +31,8 @@ NAMELESS = {"model": "no model recorded", "project": "no project"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
-    """What some sessions used and cost. Costs are in microdollars: `paid`, and `covered` by subscriptions, which is
-    what those tokens would have cost. They are sums of the `priced` rows, not of the `unpriced` ones.
+    """The tokens and costs of some sessions. Costs are in microdollars and sums over the `priced` rows: `paid`, and
+    `covered`, which tokens covered by subscriptions would have cost. The cost of `unpriced` rows is unknown.
     """
 
     sessions: int = 0
@@ -115,17 +115,16 @@ def sum_by(usage: QuerySet[SessionUsage], *paths: str) -> list[tuple[tuple[Any, 
 
 
 def table(usage: QuerySet[SessionUsage], by: str) -> SpendingTable:
-    """The table by one of `GROUPS`, the dearest first; by day the latest first."""
+    """The table by one of `GROUPS`, the most expensive first; by day the latest first."""
     groups = sum_by(usage, *(ARMS.values() if by == "arm" else [GROUPS[by]]))
     if by == "arm":
+        sums_by_bandit = {bandit: [(keys[index], each) for keys, each in groups] for index, bandit in enumerate(ARMS)}
         lessons = sum_by(usage.filter(session__lessons__taken=True), LESSON)
-        columns = {bandit: [(keys[place], each) for keys, each in groups] for place, bandit in enumerate(ARMS)}
-        columns["lesson"] = [(key, each) for (key,), each in lessons]
-        rows = [
-            (f"{bandit}: {name}", each)
-            for bandit, column in columns.items()
-            for name, each in name_arms([(key, each) for key, each in column if key is not None])
-        ]
+        sums_by_bandit["lesson"] = [(key, each) for (key,), each in lessons]
+        rows = []
+        for bandit, sums in sums_by_bandit.items():
+            named_sums = name_arms([(key, each) for key, each in sums if key is not None])
+            rows += [(f"{bandit}: {name}", each) for name, each in named_sums]
     elif by in ("category", "harness"):
         rows = name_arms([(key, each) for (key,), each in groups], nameless=f"no {by}")
     elif by == "day":

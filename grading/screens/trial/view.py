@@ -50,7 +50,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     if not settings.TRIAL:
         raise Http404("Only `gradingsite try` has this page.")
     progress, sessions = reading.PROGRESS, own_sessions()
-    failures, lost = [*failed(sessions)], places.lost_prompts()
+    failures, lost_prompts = [*failed(sessions)], places.lost_prompts()
     not_graded = sessions.filter(reward_source__in=NOT_GRADED).exclude(outcome__in=NO_REWARD)
     context = {
         "title": "What ran here",
@@ -66,8 +66,8 @@ def show(request: StaffRequest) -> TemplateResponse:
         "folders": places.log_folders(),
         "in_place": LogInPlace.objects.count(),
         "cleanup": places.cleanup(),
-        "lost": lost[:PROMPTS_LISTED],
-        "lost_count": len(lost),
+        "lost": lost_prompts[:PROMPTS_LISTED],
+        "lost_count": len(lost_prompts),
         "state": settings.STATE_DIR,
     }
     return TemplateResponse(request, "trial/trial.html", context)
@@ -81,7 +81,7 @@ def keep(request: StaffRequest) -> HttpResponse:
     if request.method != "POST" or not reading.PROGRESS.is_over:
         return redirect("admin:trial")
     try:
-        gone = keeping.keep_logs()
+        missing_logs = keeping.keep_logs()
         password = keeping.make_admin()
     except Exception as error:
         problem = trouble(error)
@@ -90,7 +90,13 @@ def keep(request: StaffRequest) -> HttpResponse:
         messages.error(request, f"Not kept. {problem.title}: {problem.words} Then press Keep this again.")
         return redirect("admin:trial")
     threading.Timer(STOP_SECONDS, keeping.when_kept).start()
-    context = {"title": "Kept", "password": password, "gone": gone, "agent": reading.AGENT, "state": settings.STATE_DIR}
+    context = {
+        "title": "Kept",
+        "password": password,
+        "gone": missing_logs,
+        "agent": reading.AGENT,
+        "state": settings.STATE_DIR,
+    }
     return TemplateResponse(request, "trial/kept.html", context)
 
 
@@ -114,7 +120,7 @@ def totals(sessions: QuerySet[Session]) -> dict[str, Any]:
 
 
 def by_model(sessions: QuerySet[Session]) -> list[dict[str, Any]]:
-    """What each model did in each harness, the most used first."""
+    """The sessions, costs, calls and artifacts of each model in each harness, the most used first."""
     rows = sessions.order_by().values("harness__name", "model")
     rows = rows.annotate(
         sessions=Count("pk"),
@@ -125,21 +131,23 @@ def by_model(sessions: QuerySet[Session]) -> list[dict[str, Any]]:
         broken=Count("pk", filter=~Q(outcome=Outcome.COMPLETED)),
         last=Max("ended_at"),
     )
-    work = {ArtifactKind.COMMIT: "commits", ArtifactKind.PULL_REQUEST: "pulls"}
-    made = sessions.order_by().filter(artifacts__kind__in=work, artifacts__owned_by=None)
-    grouped = made.values_list("harness__name", "model", "artifacts__kind")
-    counted = grouped.annotate(n=Count("artifacts__key", distinct=True))
-    counts = {(harness, model, work[ArtifactKind(kind)]): n for harness, model, kind, n in counted}
+    kinds = {ArtifactKind.COMMIT: "commits", ArtifactKind.PULL_REQUEST: "pulls"}
+    own_artifacts = sessions.order_by().filter(artifacts__kind__in=kinds, artifacts__owned_by=None)
+    grouped = own_artifacts.values_list("harness__name", "model", "artifacts__kind")
+    counts = {
+        (harness, model, kind): n
+        for harness, model, kind, n in grouped.annotate(n=Count("artifacts__key", distinct=True))
+    }
     table = []
     for row in rows.order_by("-sessions", "harness__name", "model"):
-        group = (row["harness__name"], row["model"])
-        made_here = {name: counts.get((*group, name), 0) for name in work.values()}
-        table.append({**row, **made_here, "harness": group[0] or "unknown", "usd": dollars(row["cost_sum"])})
+        harness, model = row["harness__name"], row["model"]
+        artifacts = {name: counts.get((harness, model, kind), 0) for kind, name in kinds.items()}
+        table.append({**row, **artifacts, "harness": harness or "unknown", "usd": dollars(row["cost_sum"])})
     return table
 
 
 def failed(sessions: QuerySet[Session]) -> Iterator[FailedSession]:
-    """The sessions in which something failed by what the log shows, latest first."""
+    """The sessions whose log shows that something failed, latest first."""
     rows = sessions.select_related("facts", "harness")
     suspects = ~Q(outcome=Outcome.COMPLETED) | Q(facts__suites__isnull=False)
     for session in rows.filter(suspects).order_by("-ended_at"):
