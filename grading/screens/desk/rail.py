@@ -34,7 +34,7 @@ SAMPLES = ("Samples", "samples=only")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
     """One session that waits. `held_by` names another person who has it now; `hidden`: the reward is not shown. `why`
-    it is at its place in the queue; `by_chance` if only by chance.
+    it is at its place in the queue; `by_chance` if only by chance, `raised` if a rule or a person put it there.
     """
 
     session: Session
@@ -49,6 +49,7 @@ class QueueRow:
     entered_at: dt.datetime
     why: str
     by_chance: bool
+    raised: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,19 @@ class Rail:
     def is_named(self) -> bool:
         """Whether what is chosen stands in the select already."""
         return any(option.chosen for _, options in self.options for option in options)
+
+    @property
+    def groups(self) -> list[tuple[str, list[QueueRow]]]:
+        """The rows under the headings by which they are listed, each group in the order of the queue."""
+        by_chance = [row for row in self.rows if row.by_chance]
+        raised = [row for row in self.rows if row.raised and not row.by_chance]
+        others = [row for row in self.rows if not row.raised and not row.by_chance]
+        groups = [
+            ("Flagged or put here", raised),
+            ("Expected to change most", others),
+            ("Random check of the judge", by_chance),
+        ]
+        return [(title, rows) for title, rows in groups if rows]
 
     @property
     def current(self) -> QueueRow | None:
@@ -121,6 +135,7 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
             entered_at=item.entered_at,
             why=why(item, place, past_corrections, hidden=vars(item)["hidden"]),
             by_chance=place is Place.CHANCE,
+            raised=session.open_flags > 0 or item.entered_as != QueueEntry.SLICE,
         )
         rows.append(row)
     # What the select offers: arms that have something waiting, and what people saved.
