@@ -243,8 +243,8 @@ SCREENS: dict[str, Address] = {
         acts=OPERATOR,
         data=lambda world: {
             "daily_budget_usd": "2",
-            "reserved_share": ".2",
-            "abstention_share": ".1",
+            "reserved_share": "20",
+            "abstention_share": "10",
             "repeat_share": "0",
             "second_share": "0",
         },

@@ -259,7 +259,8 @@ def _describe_shortage(trials: Trials, least: int) -> str:
     for group, name in zip(trials.groups(), ("with", "without"), strict=True):
         rows, days = len(group.outcome), len(np.unique(group.day))
         if rows < least or days < MIN_DAYS:
-            return f"{rows} sessions {name} it on {days} days, where {least} on {MIN_DAYS} are needed"
+            sessions, on_days = f"{rows} session{'s' * (rows != 1)}", f"{days} day{'s' * (days != 1)}"
+            return f"{sessions} {name} it on {on_days}; {least} on {MIN_DAYS} are needed"
     return ""
 
 
@@ -307,7 +308,7 @@ def _windows(trials: Trials) -> Iterator[Window]:
 def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     """The conclusion as text: `how` sessions got the arm, and `why` there is no stronger verdict, "" for no reason."""
     if effect.difference is None:
-        return f"Cannot tell: insufficient, {why}."
+        return f"Cannot tell yet: {why}."
     verdict = "no verdict" if effect.verdict is EffectVerdict.OPEN else effect.verdict
     difference = effect.difference
     numbers = f"{signed(difference.mean)} (90 % interval {signed(difference.low)} to {signed(difference.high)})"

@@ -28,11 +28,7 @@ def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
         yield f"a session counts more than once: {each}"
     for _count, mismatches in state.rebuild():
         for mismatch in mismatches:
-<<<<<<< HEAD
-            yield f"a session's state is not what its other rows say: {mismatch}; see {site_command('rebuild')}"
-=======
-            yield f"a session's reward columns disagree with its other rows: {mismatch}; see manage.py rebuild"
->>>>>>> core
+            yield f"a session's reward columns disagree with its other rows: {mismatch}; see {site_command('rebuild')}"
     yield from problems_of_evidence(step)
 
 

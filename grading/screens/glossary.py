@@ -48,4 +48,7 @@ def find(text: str) -> Term | None:
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    return TemplateResponse(request, "words/words.html", {"title": "Words", "terms": terms()})
+    """The glossary; `q` keeps the terms that contain it."""
+    text = request.GET.get("q", "").strip()
+    matching = [term for term in terms() if text.lower() in f"{term.word} {term.meaning}".lower()]
+    return TemplateResponse(request, "words/words.html", {"title": "Glossary", "terms": matching, "text": text})

@@ -171,15 +171,13 @@ def test_five_rows_of_one_afternoon_are_insufficient():
     for few in (trials(4, 40), trials(40, 4), trials(40, days=2)):
         found = observational(few)
         assert (found.kind, found.verdict) == (StudyDesign.CANNOT_TELL, EffectVerdict.INSUFFICIENT)
-        assert found.sentence.startswith("Cannot tell: insufficient, ")
+        assert found.sentence.startswith("Cannot tell yet: ")
     assert observational(trials(5, days=3)).kind is StudyDesign.OBSERVATIONAL
 
 
 def test_nothing_at_all_is_insufficient():
     assert observational(trials(0)).kind is StudyDesign.CANNOT_TELL
-    assert told(draws(0)).sentence == (
-        "Cannot tell: insufficient, 0 sessions with it on 0 days, where 15 on 3 are needed."
-    )
+    assert told(draws(0)).sentence == "Cannot tell yet: 0 sessions with it on 0 days; 15 on 3 are needed."
 
 
 def test_a_striking_window_is_reported_whatever_the_whole_says():

@@ -51,8 +51,8 @@ def test_a_slider_moved_by_keyboard_says_the_day_and_looks_when_told(page, olga,
     assert page.inner_text("label[for=at]") == f"What we believed at {day:%-d %b}"
     assert slider.get_attribute("aria-valuetext") == f"{day:%-d %b}"
     assert page.url.endswith(PAGE), "nothing is sent while one is still moving it"
-    page.click("text=Look")
-    page.wait_for_selector("text=You are looking at the past")
+    page.click(".travel button")
+    page.wait_for_selector("text=This is the past")
     assert asked(page) == {"at": [f"{day}"]}
     assert page.locator("[aria-labelledby=at-words]").input_value() == slider.input_value()
     page.click("text=With what we knew then")
@@ -72,7 +72,7 @@ def test_a_slider_moved_by_hand_looks_when_it_is_let_go(page, olga, sessions):
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
     page.mouse.up()
-    page.wait_for_selector("text=You are looking at the past")
+    page.wait_for_selector("text=This is the past")
     (known,) = asked(page)["known"]
     assert (
         dt.timedelta(days=6)
@@ -90,8 +90,8 @@ def test_without_script_there_are_a_day_a_moment_and_a_button(chromium, live_sit
     day = timezone.localdate() - dt.timedelta(days=5)
     page.fill("#at", f"{day}")
     page.fill("#known", f"{day}T12:30")
-    page.click("text=Look")
-    assert "You are looking at the past" in page.inner_text("main")
+    page.click(".travel button")
+    assert "This is the past" in page.inner_text("main")
     assert f"{day:%-d %b}, 12:30" in page.inner_text("main")
     page.goto(PAGE)
     page.click("text=Draw once")

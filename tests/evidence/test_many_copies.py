@@ -25,7 +25,8 @@ def counted() -> Iterator[Counter[str]]:
         counts["statements"] += 1
         if sql.startswith("SELECT"):
             cursor = context["cursor"].cursor  # of the driver, so that this is not counted itself
-            execute(f"SELECT COUNT(*) FROM ({sql}) AS answer", params, False, context)
+            counted = f"SELECT COUNT(*) FROM ({sql}) AS answer"  # noqa: S608 - a statement of the ORM
+            execute(counted, params, many, context)
             counts["rows"] += cursor.fetchone()[0]
         return execute(sql, params, many, context)
 

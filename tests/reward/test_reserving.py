@@ -370,7 +370,7 @@ def test_the_page_of_a_drawn_session_says_so_and_its_place(site, client, setting
 
 def test_an_operator_changes_the_share(site, client):
     client.force_login(site.person("olga", "operator"))
-    form = {"daily_budget_usd": "", "reserved_share": ".2", "abstention_share": ".3", "repeat_share": ".05"}
-    page = flat(client.post("/quota/policy/", {**form, "second_share": ".25"}, follow=True))
-    assert "abstentions judged first .1 → .3" in page
+    form = {"daily_budget_usd": "", "reserved_share": "20", "abstention_share": "30", "repeat_share": "5"}
+    page = flat(client.post("/quota/policy/", {**form, "second_share": "25"}, follow=True))
+    assert "abstentions judged first 10 % → 30 %" in page
     assert JudgePolicy.objects.current().abstention_share == 0.3

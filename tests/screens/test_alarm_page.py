@@ -11,10 +11,13 @@ from django.utils.html import escape
 from bandit.reading import posterior_of
 from grading import monitoring
 from grading.models import Alarm, Session
+from grading.models.quota import QuotaState
 from grading.monitoring.arms import lone_agent
 from grading.screens.alarms import reach
+from grading.vocabulary import Source
 from tests.bandit.helpers import policy
 from tests.casts import desk as desk_cast
+from tests.casts import quota as quota_cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
@@ -101,6 +104,35 @@ def test_the_button_names_what_it_does_and_its_price(site, operator, found):
     assert "code goes back to" in taken.effect
     assert len(operator.get(taken.url).context["rows"]) == 3
     assert operator.get(taken.url).status_code == 200
+
+
+def test_a_reward_is_listed_with_what_it_counts_in_the_bandit(site, operator, found):
+    """A provisional grade counts less the more verdicts its arm has, as on the session's own page."""
+    for number in range(12):
+        desk_cast.judged(0.5, category="code", external_id=f"judged-{number}")
+    provisional = site.session(category="code").with_log().graded(Source.TRAJECTORY, 0.3).settle()
+    found += [provisional.pk, desk_cast.judged(0.9, category="code").pk]
+    judged, fallback = operator.get(f"/alarms/{opened('A41').pk}/").context["rows"]
+    (on_its_page,) = [
+        row["weight"]
+        for row in operator.get(provisional.get_absolute_url()).context["live"]
+        if row["entry"].bandit.name == "category"
+    ]
+    assert judged.counts == 1
+    assert fallback.counts == on_its_page
+    assert fallback.counts < fallback.settlement.weight
+
+
+def test_while_the_judge_is_out_the_button_says_when_the_verdicts_come(site, operator, found, settings):
+    quota_cast.use(settings)
+    session = desk_cast.judged(0.9, category="code")
+    site.on(session).with_log()
+    found += [session.pk]
+    until = timezone.now().replace(hour=0, minute=0) + dt.timedelta(days=1)
+    quota_cast.quota(QuotaState.EXHAUSTED, until=until)
+    first = operator.get(f"/alarms/{opened('A41').pk}/").context["answers"][0]
+    assert first.label == f"Queue 1 verdict for {timezone.localtime(until):%H:%M %Z}"
+    assert first.price > 0
 
 
 @pytest.mark.postgresql

@@ -139,6 +139,11 @@ def test_the_rail_is_in_the_order_of_the_queue_and_says_why_and_how_many_more_th
     rail = reply.context["rail"]
     assert (rail.total, len(rail.rows), rail.more) == (106, 100, 6)
     assert [index + 1 for index, row in enumerate(rail.rows[:20]) if row.by_chance] == [3, 6, 10, 13, 16, 20]
+    groups = dict(rail.groups)
+    assert list(groups) == ["Flagged or put here", "Expected to change most", "Random check of the judge"]
+    assert sum(map(len, groups.values())) == 100
+    assert groups["Random check of the judge"] == [row for row in rail.rows if row.by_chance]
+    assert rail.rows[0] in groups["Flagged or put here"]
     assert rail.rows[0].current
     assert rail.rows[0].why == "flagged: 1 pull request, yet no real grade"
     assert rail.rows[2].why == "random check of the judge"

@@ -46,3 +46,11 @@ def test_heads_of_tables_lead_to_their_words():
     html = rendered('{% table_head "Arm" ">Cost" %}')
     assert 'href="/words/#arm"' in html
     assert "Cost</a>" not in html
+
+
+def test_a_filter_keeps_the_terms_that_contain_its_text(site, client):
+    client.force_login(site.person("vera", "viewer"))
+    page = client.get("/words/", {"q": "Bandit"})
+    assert {"bandit", "arm"} <= {term.word.lower() for term in page.context["terms"]}
+    assert all("bandit" in f"{term.word} {term.meaning}".lower() for term in page.context["terms"])
+    assert "No term contains that text." in flat(client.get("/words/", {"q": "doorbell"}))

@@ -50,7 +50,7 @@ def observed(name, sessions=8, gap=0.1):
 
 def test_without_lessons_the_page_shows_an_example_and_how_to_send_some(viewer):
     page = main(viewer)
-    assert "made-up example" in page
+    assert '<span class="sampletag">sample</span>' in page
     assert "http://testserver/api/v1/assignments" in page
     assert "lessons_decision_id" in page
 

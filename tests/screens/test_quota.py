@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 NOW = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
 MIDNIGHT = dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
 ACTIONS = ("/quota/pause/", "/quota/resume/", "/quota/probe/", "/quota/policy/")
-SHARES = {"reserved_share": "0.2", "abstention_share": "0.1", "repeat_share": "0.05", "second_share": "0.25"}
+SHARES = {"reserved_share": "20", "abstention_share": "10", "repeat_share": "5", "second_share": "25"}
 POLICY = {"daily_budget_usd": "5", **SHARES}
 
 
@@ -342,7 +342,7 @@ def test_what_is_out_of_bounds_is_refused_in_words_and_kept_to_mend(operator):
         ("daily_budget_usd", "nan"),
         ("daily_budget_usd", "1e9"),
         ("daily_budget_usd", "five"),
-        ("reserved_share", "1.5"),
+        ("reserved_share", "150"),
         ("abstention_share", "-.1"),
         ("repeat_share", ""),
         ("second_share", "inf"),
@@ -359,7 +359,7 @@ def test_what_may_cost_more_is_confirmed_first(site, operator):
     for changes, warning in (
         ({"daily_budget_usd": "50"}, "This lets the judge spend up to $50.00 a day, where it was $5.00."),
         ({"daily_budget_usd": ""}, "This lifts the budget of $5.00 a day"),
-        ({"second_share": "1"}, "This raises the calls for each session from 1.30 to 2.05 on average."),
+        ({"second_share": "100"}, "This raises the calls for each session from 1.30 to 2.05 on average."),
     ):
         with site.rolled_back():
             sent(operator, "/quota/policy/", POLICY)

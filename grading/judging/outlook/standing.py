@@ -13,9 +13,9 @@ from grading.models.judging import JudgeRole
 
 DIMENSIONS = {
     "requests": "Requests",
+    "tokens": "All tokens",
     "input_tokens": "Input tokens",
     "output_tokens": "Output tokens",
-    "tokens": "Tokens",
 }
 
 

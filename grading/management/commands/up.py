@@ -187,12 +187,8 @@ def judge_simulator() -> list[Program]:
 def first_sessions() -> list[Program]:
     """A program that loads the sample sessions into an empty site; none if they were removed before.
 
-<<<<<<< HEAD
-    A demo gets two weeks of history instead, before anything else runs.
-=======
     A demo gets two weeks of history instead. It is loaded at once, before anything runs that would judge it by today's
     clock.
->>>>>>> core
     """
     from bandit.models import Erasure
     from grading.models import Session

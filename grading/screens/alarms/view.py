@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +16,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from bandit import ledger
 from bandit.models import Arm
 from grading import monitoring
 from grading.judging.rubrics import plans
@@ -22,8 +24,10 @@ from grading.models import Alarm, Flag, Rubric, RuleRun, Session, Settlement
 from grading.models.review import Answer
 from grading.monitoring.arms import silent_failure
 from grading.review import bulk, priority
+from grading.reward import calibrating
 from grading.screens.alarms import reach
 from grading.screens.http import StaffRequest, staff_view
+from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import is_advisory
 from grading.witness import Witness
 
@@ -42,24 +46,21 @@ PAGES = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRow:
     """A session of an alarm: why the rule flagged it, if it did, its settlement, and `since` the latest one by a judge
-    or a person after it was flagged, if any.
+    or a person after it was flagged, if any. `counts` is how much its reward counts in the category bandit, in [0, 1];
+    None without a reward.
     """
 
     session: Session
     why: str
     since: Settlement | None
     settlement: Settlement | None
+    counts: float | None
 
     @property
     def witness(self) -> str:
         """Who vouches for the evidence of the grade; empty if there is no grade."""
         grade = None if self.settlement is None else self.settlement.grade
         return "" if grade is None else Witness.parse(grade.evidence.get("witness")).words
-
-    @property
-    def counts(self) -> float | None:
-        """How much the reward counts as evidence, in [0, 1]; None if there is none."""
-        return None if self.settlement is None or self.settlement.value is None else self.settlement.weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +119,14 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     sessions_in_order = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
     since = bulk.graded_since_flagged(alarm.rule, latest)
+    counts = _counts([each for each in sessions_in_order[-LISTED:] if each.reward_value is not None])
     rows = [
         AlarmRow(
             session=each,
             why=why.get(each.pk, ""),
             since=since.get(each.pk),
             settlement=each.settlement,
+            counts=counts.get(each.pk),
         )
         for each in reversed(sessions_in_order[-LISTED:])
     ]
@@ -140,6 +143,27 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
     }
     return TemplateResponse(request, "alarms/alarm.html", context)
+
+
+def _counts(sessions: Sequence[Session]) -> dict[int, float]:
+    """How much each session's reward counts in the category bandit, in [0, 1]; without an arm there, its own weight."""
+    reader = calibrating.CalibrationReader(priority.BANDIT)
+    counts = {session.pk: session.settlement.weight for session in sessions if session.settlement is not None}
+    keys = {session.observation: session.pk for session in sessions}
+    for entry in ledger.live_entries(priority.BANDIT, list(keys)):
+        if not entry.is_abstention:
+            weight = reader.weight(entry.arm.name, entry.grader.source)
+            counts[keys[entry.observation]] = weight * settings.STANDING_WEIGHTS.get(entry.grader.standing, 1.0)
+    return counts
+
+
+def _verdicts_label(whole: int, count: int) -> str:
+    """The button that asks for verdicts on `whole` of `count` sessions: while the judge is out, for when."""
+    quota = first_quota()
+    if quota is not None and quota.is_out:
+        when = f" for {timezone.localtime(quota.until):%H:%M %Z}" if quota.until else ""
+        return f"Queue {whole} verdict{'s' * (whole != 1)}{when}"
+    return f"Judge {_sessions(whole)} again" if whole == count else f"Judge {whole} of {_sessions(count)}"
 
 
 def _answers(
@@ -165,7 +189,7 @@ def _answers(
         if plan is not None and plan.session_ids:
             whole = len(plan.session_ids)
             yield AlarmAnswer(
-                label=f"Judge {_sessions(whole)} again" if whole == count else f"Judge {whole} of {them}",
+                label=_verdicts_label(whole, count),
                 price=plan.estimate.usd,
                 effect="Each new verdict replaces the current reward, exactly as if it had come first.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",

@@ -37,7 +37,7 @@ SAMPLES = ("Samples", "samples=only")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
     """A session in the queue. `held_by` names another person who has claimed it; `hidden`: the reward is not shown.
-    `why` explains its place in the queue; `by_chance`: it was drawn at random.
+    `why` explains its place in the queue; `by_chance`: it was drawn at random; `raised`: a rule or a person added it.
     """
 
     session: Session
@@ -52,6 +52,7 @@ class QueueRow:
     entered_at: dt.datetime
     why: str
     by_chance: bool
+    raised: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,19 @@ class Rail:
     def is_named(self) -> bool:
         """Whether the current filters are one of the options."""
         return any(option.chosen for _, options in self.options for option in options)
+
+    @property
+    def groups(self) -> list[tuple[str, list[QueueRow]]]:
+        """The rows under the headings by which they are listed, each group in the order of the queue."""
+        by_chance = [row for row in self.rows if row.by_chance]
+        raised = [row for row in self.rows if row.raised and not row.by_chance]
+        others = [row for row in self.rows if not row.raised and not row.by_chance]
+        groups = [
+            ("Flagged or put here", raised),
+            ("Expected to change most", others),
+            ("Random check of the judge", by_chance),
+        ]
+        return [(title, rows) for title, rows in groups if rows]
 
     @property
     def current(self) -> QueueRow | None:
@@ -126,6 +140,7 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
             entered_at=item.entered_at,
             why=why(item, place, past_corrections, hidden=vars(item)["hidden"]),
             by_chance=place is Place.CHANCE,
+            raised=session.open_flags > 0 or item.entered_as != QueueEntry.SLICE,
         )
         rows.append(row)
     saved_views = views.visible_to(reviewer, FilteredList.REVIEW)

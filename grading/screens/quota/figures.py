@@ -31,7 +31,7 @@ TRIVIAL = 0.005
 
 
 def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[dict[str, Any]]:
-    """One a dimension, with the standing reserve for new sessions outlined."""
+    """One a dimension, in the order of DIMENSIONS, with the standing reserve for new sessions outlined."""
     return [
         {
             "words": room.label,
@@ -40,7 +40,7 @@ def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[di
             "limit": room.limit,
             "bar": charts.gauge(room.used, room.limit, reserved, f"{room.used:,.0f} of {room.limit:,.0f} used"),
         }
-        for room in headroom.rooms
+        for room in sorted(headroom.rooms, key=lambda room: list(DIMENSIONS).index(room.dimension))
     ]
 
 

@@ -15,10 +15,9 @@ from grading.judging.allowance import budget, quota
 from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
-from grading.reward.explain import weight
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
-from grading.templatetags.gradingsite_tags import usd
+from grading.templatetags.gradingsite_tags import share_of_one, usd
 from grading.vocabulary import Reason
 
 LISTED = 50
@@ -117,10 +116,22 @@ def may_probe(judge_quota: Quota, jobs: int) -> str:
 # --- the policy ------------------------------------------------------------------------------------------------------
 
 
-def _share(label: str, help_text: str) -> forms.FloatField:
-    wrong = f"{label} is a share from 0 to 1, for example .2."
+class PercentField(forms.FloatField):
+    """A share in [0, 1], shown and typed in percent."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else round(100 * value, 6)
+
+    def clean(self, value: Any) -> Any:
+        percent = super().clean(value)
+        return None if percent is None else percent / 100
+
+
+def _share(label: str, help_text: str) -> PercentField:
+    wrong = f"{label} is a percentage from 0 to 100, for example 20."
     error_texts = dict.fromkeys(("required", "invalid", "min_value", "max_value"), wrong)
-    return forms.FloatField(min_value=0, max_value=1, label=label, help_text=help_text, error_messages=error_texts)
+    label = f"{label}, %"
+    return PercentField(min_value=0, max_value=100, label=label, help_text=help_text, error_messages=error_texts)
 
 
 class JudgePolicyForm(forms.Form):
@@ -209,9 +220,14 @@ def history() -> list[dict[str, Any]]:
     rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
     before = [numbers(row) for row in rows[1:]] + ([numbers(JudgePolicy())] if len(rows) <= LISTED else [])
     return [
-        {"row": row, "numbers": numbers(row), "changes": changes(was, numbers(row))}
+        {"row": row, "numbers": _typed(numbers(row)), "changes": changes(was, numbers(row))}
         for row, was in zip(rows, before, strict=False)
     ]
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as the form's fields take them."""
+    return {name: JudgePolicyForm.base_fields[name].prepare_value(value) for name, value in values.items()}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -228,4 +244,4 @@ def display_value(name: str, value: Any) -> str:
         return "none" if value is None else usd(value)
     if name == "use_batches":
         return "yes" if value else "no"
-    return weight(value) if value else "0"
+    return share_of_one(value)

@@ -23,7 +23,7 @@ LISTED = 20
 ABOUT = {
     WorkKind.PRODUCTION: "all other work, and sessions without a category",
     WorkKind.CONSUMPTION: "categories that read; judged by what was found and stored, not by commits",
-    WorkKind.LOOKING: "categories that check something; judged by whether the check was done",
+    WorkKind.LOOKING: "categories that look, as triage does; judged by whether they looked, whatever they found",
 }
 # The periods for which the page shows the cost of judging again before a rubric is activated.
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))

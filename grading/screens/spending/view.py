@@ -25,6 +25,12 @@ from grading.vocabulary import CostUnknown
 
 DAYS = 30
 LISTED = 50
+UNKNOWN = {
+    CostUnknown.NOT_READ: "log not read for tokens yet",
+    CostUnknown.NO_LOG: "no readable log and no reported cost",
+    CostUnknown.NO_TOKENS: "no tokens in the log, or impossible ones",
+    CostUnknown.NO_PRICE: "no known price for a model",
+}
 # Rows are added up for each request. On a site of 200,000 sessions in three years (`benchmarks/pages.py`), that takes
 # 25 ms of processor time for 30 days and 40 ms for 90; for half a year 60 ms, and 110 ms by arm.
 PERIODS = [("1", "today"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("180", "half a year")]
@@ -133,6 +139,7 @@ def unknown(filters: SpendingFilterForm) -> list[dict[str, Any]]:
     return [
         {
             "reason": CostUnknown(reason),
+            "words": UNKNOWN[CostUnknown(reason)],
             "count": count,
             "url": f"{reverse('admin:sessions')}?{urlencode({**query, 'cost': reason})}",
         }
