@@ -183,9 +183,11 @@ def _records_name() -> str:
 
 
 def update_summary(
-    session: Session, before: SessionLog | None
+    session: Session, before: SessionLog | None, old_anchors: set[int]
 ) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
-    """Choose the session's logs that count and store their summary. `before` is the stored summary, if there is one.
+    """Choose the session's logs that count and store their summary.
+
+    `before` is the stored summary, if there is one, and `old_anchors` are the session's stored anchors.
 
     Returns the summary, the chosen logs with their records, and whether the choice differs from the stored one.
     """
@@ -207,7 +209,6 @@ def update_summary(
     if not log.receipt:  # it stays that of the log received first
         log.receipt = min((row.pk for row, _records in chosen), default=0)
     log.save(force_insert=before is None)
-    old_anchors = set() if before is None else {row.record for row in session.anchors.all()}
     anchors = set(sorted({anchor for each in chosen_records for anchor in each.anchors})[:MAX_ANCHORS])
     if gone := old_anchors - anchors:
         session.anchors.filter(record__in=gone).delete()

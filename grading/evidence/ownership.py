@@ -72,13 +72,15 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
 
     # Which logs count, and which root each session is part of.
     summaries: dict[int, SessionLog] = {}
-    old_anchors = _anchors(to_update)
+    old_anchors: set[int] = set()
     claims_to_add = list(new_claims)
     claims_to_drop: list[Artifact] = []
     rows: list[Evidence] = []
     for session in to_update.values():
         before = SessionLog.objects.filter(session=session).first()
-        log, chosen, has_changed = logs.update_summary(session, before)
+        anchors = set() if before is None else _anchors([session.pk])
+        log, chosen, has_changed = logs.update_summary(session, before, anchors)
+        old_anchors |= anchors
         rows += [row for row, _records in chosen]
         if log is not None:
             summaries[session.pk] = log
@@ -95,9 +97,10 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
 
     # Who owns the records, also those of the earlier logs, which other sessions may regain. Skipped without any logs.
     if affected or old_anchors:
-        anchors = _anchors(changed)
-        group = _SessionGroup(changed | _sessions_with(old_anchors | anchors), rows)
-        affected |= group.store_summaries(changed if old_anchors <= anchors else None)
+        has_lost_anchors = bool(old_anchors) and not old_anchors <= _anchors(changed)
+        earlier_sharers = _sessions_with(old_anchors) if has_lost_anchors else set()
+        group = _SessionGroup(changed | earlier_sharers, rows, with_sharers=True)
+        affected |= group.store_summaries(None if has_lost_anchors else changed)
         summaries |= group.logs  # loaded after the changes above, and changed since
 
     # Who owns the commits and pull requests. It does not depend on who owns the records.
@@ -230,8 +233,6 @@ def foreign_records(session: Session) -> frozenset[int]:
 
 def _anchors(sessions: Collection[int]) -> set[int]:
     """The records by which copies of these sessions' logs are found."""
-    if not sessions:
-        return set()
     return set(RecordAnchor.objects.filter(session__in=list(sessions)).values_list("record", flat=True))
 
 
@@ -248,15 +249,19 @@ class _SessionGroup:
     that has an anchor in common with it or its subagents. `logs` has the stored summaries of all of them, by session.
     """
 
-    def __init__(self, sessions: set[int], rows: Iterable[Evidence] = ()) -> None:
-        """`rows`: those of the sessions' logs that are loaded already."""
-        loaded = _logs_with_parts(sessions)
-        with_parts = sessions | loaded.keys()
-        self._near = _sharers_of_anchors(with_parts)
-        everyone = with_parts.union(*self._near.values())
-        self.logs = loaded if everyone == with_parts else _logs_with_parts(everyone)
+    def __init__(self, sessions: set[int], rows: Iterable[Evidence] = (), *, with_sharers: bool = False) -> None:
+        """`rows` are those of the sessions' logs that are loaded already. `with_sharers`: the first MAX_COMPARED
+        sessions that have an anchor in common with one of these belong to the group, too.
+        """
+        self._near: dict[int, set[int]] = {}
+        grouped = sessions | self._find_sharers(sessions, MAX_COMPARED) if with_sharers else sessions
+        self.logs = _logs_with_parts(grouped)
+        with_parts = grouped | self.logs.keys()
+        everyone = with_parts | self._find_sharers(with_parts)
+        if everyone != with_parts:
+            self.logs = _logs_with_parts(everyone)
         self._summaries = _Summaries(self.logs, rows)
-        self._roots = self._summaries.roots(sessions)
+        self._roots = self._summaries.roots(grouped)
 
     def store_summaries(self, changed: Iterable[int] | None) -> set[int]:
         """Store how many records of each root which others own, and the digest of what counts.
@@ -295,6 +300,12 @@ class _SessionGroup:
         mine = self._summaries.holding(root)
         owners = owner_rule.owners(mine.records, [mine, *map(self._summaries.holding, sorted(rivals))])
         return frozenset(record for record, owner in owners.items() if owner != root)
+
+    def _find_sharers(self, sessions: set[int], limit: int | None = None) -> set[int]:
+        """The sessions that have an anchor in common with one of these, the first `limit` that the site received."""
+        if new := sessions - self._near.keys():
+            self._near |= _sharers_of_anchors(new)
+        return set(sorted(set[int]().union(*(self._near[key] for key in sessions)))[:limit])
 
     def _rivals(self, root: int) -> frozenset[int]:
         """The other roots with which this one's records are compared."""

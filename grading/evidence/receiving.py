@@ -294,9 +294,10 @@ def build_row(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -
     return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
 
 
-def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
-    """Add the files that the session does not have yet. Runs in the caller's transaction, after `ownership.lock`."""
-    stored = strongest_by_hash(session.evidence.all())
+def add(session: Session, files: Collection[ReceivedFile], stored: StoredEvidence) -> AddedEvidence:
+    """Add the files that are not among the session's `stored` ones. Runs in the caller's transaction, after
+    `ownership.lock`.
+    """
     for file in files:
         file.row.pk = None  # may have a key from an attempt of the transaction that was rolled back
     new = [file for file in files if find_stored(file.row, stored) is None]

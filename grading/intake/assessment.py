@@ -46,8 +46,13 @@ def assess(
     copies = sources.grade(session, parsed)
     spending.record(session)
     if enqueue:
-        enqueuing.enqueue(session, is_new=is_new)
-    prefetch_related_objects([session], "grades", "flags")  # no more grades are added; flags only by the rules
+        prefetch_related_objects([session], "grades", "judge_jobs")
+        job = enqueuing.enqueue(session, is_new=is_new)
+        session.refresh_from_db(
+            fields=["grades"] if job is None else ["grades", "judge_jobs"]
+        )  # drops what has changed
+    # No more grades are added; flags only by the rules.
+    prefetch_related_objects([session], "grades", "flags", "judge_jobs")
     settlement = rewards.settle_locked(session)
     flagged = review.recheck(session, alarms=alarms)
     if enqueue and enqueuing.read_again(session) is not None:

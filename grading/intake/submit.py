@@ -14,7 +14,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.busy import retry_on_deadlock
 from grading.evidence import logs, material, ownership, receiving, session_facts
-from grading.evidence.receiving import ReceivedFile, SessionClaim
+from grading.evidence.receiving import ReceivedFile, SessionClaim, StoredEvidence
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import facts, fields, first_word, lessons
 from grading.intake.assessment import assess_with_affected
@@ -93,8 +93,10 @@ def receive_files(
     witness: Witness,
 ) -> ReceivedFiles:
     """Store and parse the files, outside of any transaction."""
-    evidence = Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id)
-    stored_evidence = receiving.strongest_by_hash(evidence)
+    stored_evidence: StoredEvidence = {}
+    if not all(isinstance(stream, ReceivedFile | None) for stream in streams.values()):
+        evidence = Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id)
+        stored_evidence = receiving.strongest_by_hash(evidence)
     claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
     by_kind: dict[EvidenceKind, ReceivedFile] = {}
     problems = []
@@ -133,7 +135,8 @@ def store_session(
     now, log = timezone.now(), received.log
     session, created = find_or_create(agent, metadata, log, speaker, now, is_sample=is_sample)
     columns_before = fields.column_values(session)
-    added = receiving.add(session, received.by_kind.values())
+    stored = {} if created else receiving.strongest_by_hash(session.evidence.all())
+    added = receiving.add(session, received.by_kind.values(), stored)
     problems = list(received.problems)
     if added.shared_with:
         detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"

@@ -306,14 +306,10 @@ def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
         return days
     submissions = Submission.objects.filter(session__in=earliest_days).order_by("-pk").values_list("session", "witness")
     # The latest submission comes first, so that the first one of a session is the last to be set and stays.
-    first_witnesses = dict(submissions)
-    adopted = Proposal.objects.filter(session__in=earliest_days, field=ProposedField.DATES, adopted=True)
-    with_adopted_date = set(adopted.values_list("session", flat=True))
-    for session_id, earliest in earliest_days.items():
-        witness = first_witnesses.get(session_id)
-        if witness is not None and Witness(witness).binds and session_id not in with_adopted_date:
-            days[session_id] = earliest
-    return days
+    bound = {session_id for session_id, witness in dict(submissions).items() if Witness(witness).binds}
+    adopted = Proposal.objects.filter(session__in=bound, field=ProposedField.DATES, adopted=True)
+    bound -= set(adopted.values_list("session", flat=True))
+    return days | {session_id: earliest_days[session_id] for session_id in bound}
 
 
 def _append_settlement(session: Session, resolution: Resolution) -> Settlement:

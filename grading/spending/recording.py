@@ -110,7 +110,8 @@ def _store(session: Session, loaded: SessionResponses, foreign: frozenset[int]) 
         problem = None
     stored = set(session.usage.values_list(*ROW_COLUMNS))
     if stored != {tuple(getattr(row, name) for name in ROW_COLUMNS) for row in rows}:
-        session.usage.all().delete()
+        if stored:
+            session.usage.all().delete()
         SessionUsage.objects.bulk_create(rows)
     tokens = sum_tokens(rows)
     session.tokens = None if tokens is None else sum(tokens.values())
