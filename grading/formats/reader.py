@@ -307,7 +307,6 @@ class TranscriptReader:
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
         self._objects = parser.read_records(stream, form, self._tally, max_line=max_line)
-        self._recent_records = RecentKeys()
         self._recognised = 0
         self._duplicates = 0
         self._calls = 0
@@ -369,7 +368,8 @@ class TranscriptReader:
 
         A record was read before if a recent one had the same unique id, or the same text if it has no id.
         """
-        parser, recent = self._parser, self._recent_records
+        parser = self._parser
+        recent = RecentKeys()  # not an attribute, so that its memory is free again as soon as the log was read
         batch: list[Event] = []
         size = 0  # bytes of the log
         for source, record in self._objects:

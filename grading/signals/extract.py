@@ -336,7 +336,7 @@ class _Collector:
     def find_changes(self, opened: _OpenCall, result: CallResult) -> list[FileChange]:
         """The file changes of a call that did not fail; relative paths in a temporary directory become absolute."""
         changes = list(files.find_changes(opened.call, result.text, opened.commands))
-        if not self.places.is_scratch(opened.directory):
+        if not changes or not self.places.is_scratch(opened.directory):
             return changes
         return [
             change if is_absolute(change.path) else replace(change, path=f"{opened.directory}/{change.path}")

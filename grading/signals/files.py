@@ -160,25 +160,24 @@ def find_changed_paths(commands: tuple[ShellCommand, ...], result: str) -> list[
     return [(match["path"] or match["counted"]).strip() for match in islice(STATUS_ROW.finditer(result), MAX_ROWS)]
 
 
-def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
+def _shell_changes(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> list[FileChange]:
     """The changes by redirections, `tee`, edits in place and patches; none if the output has a write error."""
-    if any(error in result for error in WRITE_ERRORS):
-        return
-    for path in _paths_edited_in_place(commands, result):
-        yield FileChange(path=path, at=call.number, is_new=False)
+    changes = [FileChange(path=path, at=call.number, is_new=False) for path in _paths_edited_in_place(commands, result)]
     for previous, command in pairwise((ShellCommand(argv=()), *commands)):
         outputs = list(command.outputs)
         source = command  # the command that prints what is written
         if command.program == "tee":
             outputs += [(path, "-a" in command.argv) for path in operands(command.argv[1:])]
             source = previous
-        paths = [(path, appends) for path, appends in outputs if not path.startswith(NO_FILE) and "$" not in path]
-        if not paths:
+        outputs = [(path, appends) for path, appends in outputs if not path.startswith(NO_FILE) and "$" not in path]
+        if not outputs:
             continue
         text = _printed_text(source) if command.document is None else command.document
         lines = capped(text.splitlines()) if text is not None else ()
-        for path, appends in paths:
-            yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
+        for path, appends in outputs:
+            changes.append(FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines))
+    has_write_error = bool(changes) and any(error in result for error in WRITE_ERRORS)
+    return [] if has_write_error else changes
 
 
 def _paths_edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> Iterator[str]:

@@ -135,6 +135,8 @@ class Work:
 
         Whether a call that still runs succeeds is unknown. `result.session` is the shell or task that it runs in.
         """
+        if not intents:
+            return
         running = outputs.find_running(result.text)
         if running is not None:
             result = replace(result, ok=None, is_running=True, session=running["id"] or "")
@@ -227,6 +229,8 @@ class Work:
 
         If both the output and the intent name their shell or task, it must be the same.
         """
+        if not self.open_intents:
+            return
         result = replace(result, is_running=outputs.find_running(result.text) is not None)
         matching: list[Intent] = []
         others: list[tuple[str, Intent]] = []

@@ -164,6 +164,10 @@ class Codex(Parser):
         occurrence = self._digest_counts[digest]
         return digest if occurrence <= 1 else digest_json(digest, occurrence)
 
+    def finish(self) -> list[Event]:
+        self._digest_counts.clear()  # up to MAX_DIGESTS of them: their memory is needed for other things now
+        return []
+
     def header(self) -> TranscriptHeader:
         meta, source = self._meta, mapping(self._meta.get("source"))
         is_subagent = "subagent" in source or meta.get("thread_source") == "subagent"
