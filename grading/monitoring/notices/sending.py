@@ -14,8 +14,6 @@ from grading.models.notices import NoticeState, Webhook
 from grading.monitoring.notices import channels, email, webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
-__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due"]
-
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 20
