@@ -42,8 +42,8 @@ STAKES = np.array([0.3, 0.6, 1.2, 2.4])
 MAX_LOSS = 0.9
 # The prediction of the first outcome, above its lower bound, and how many outcomes it counts as.
 PRIOR_OUTCOME, PRIOR_WEIGHT = 0.5, 2.0
-# The greatest probability that an arm without effect is ever called anything, and the greatest expected share of arms
-# without effect among those that are.
+# The greatest probability that an arm without effect ever gets a verdict, and the greatest expected share of arms
+# without effect among those with a verdict.
 MAX_FALSE_CALL, MAX_FALSE_SHARE = 0.01, 0.05
 # The prior variance of an outcome, and how many outcomes it counts as.
 PRIOR_VARIANCE, PRIOR_OUTCOMES = 0.04, 10
@@ -255,21 +255,21 @@ class Bets:
 
 
 def evidence_threshold(evidence: Iterable[float]) -> float:
-    """The e-value from which one of several arms may be called something, given the `evidence` on each of them.
+    """The least e-value with which an arm may get a verdict, given the e-values (`evidence`) of all arms.
 
-    The e-BH procedure (Wang and Ramdas 2022): of K arms, k may be called if each of them has at least
-    K/(MAX_FALSE_SHARE·k), for the largest such k. Then the expected share without effect among them is at most
-    MAX_FALSE_SHARE, however dependent they are. None is called below 1/MAX_FALSE_CALL, so that an arm without effect is
-    ever called anything with at most that probability.
+    By the e-BH procedure (Wang and Ramdas 2022): of K arms, k may get a verdict if each of them has an e-value of at
+    least K/(MAX_FALSE_SHARE·k), for the largest such k. Then the expected share of arms without effect among them is at
+    most MAX_FALSE_SHARE, even if the arms are dependent. The threshold is never below 1/MAX_FALSE_CALL, so that an arm
+    without effect ever gets a verdict with at most the probability MAX_FALSE_CALL.
     """
     ranked = sorted(evidence, reverse=True)
-    called = 1
+    decided = 1
     for k, e_value in enumerate(ranked, start=1):
         if e_value >= _threshold(len(ranked), k):
-            called = k
-    return _threshold(max(len(ranked), 1), called)
+            decided = k
+    return _threshold(max(len(ranked), 1), decided)
 
 
-def _threshold(arms: int, called: int) -> float:
-    """The e-value that each arm needs if `called` of `arms` are called something."""
-    return max(arms / (MAX_FALSE_SHARE * called), 1 / MAX_FALSE_CALL)
+def _threshold(arms: int, decided: int) -> float:
+    """The e-value that each arm needs if `decided` of `arms` get a verdict."""
+    return max(arms / (MAX_FALSE_SHARE * decided), 1 / MAX_FALSE_CALL)

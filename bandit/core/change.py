@@ -390,14 +390,14 @@ def _daily_moments(
     n, s, q = (rows.sums[:, column] for column in range(3))
     shifted: Ints = np.array((n, s + shift * n, q + 2 * shift * s + shift**2 * n), dtype=np.int64).T
     keys, sums = sum_by_key(np.array((arm, judge, rows.day, factor_index)).T, shifted)
-    # Add up the weighted sums of each (arm, judge, day), in the order of their factors. If there are no keys, the slice
-    # drops the leading True.
-    is_new_day = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
-    day_index, weighted = np.cumsum(is_new_day) - 1, factors[keys[:, 3]][:, None] * sums
-    days = int(is_new_day.sum())
+    weighted = factors[keys[:, 3]][:, None] * sums
+    # Add up the weighted sums of each (arm, judge, day), in the order of their factors: `day_index` numbers these keys.
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    is_new[1:] = (keys[1:, :3] != keys[:-1, :3]).any(axis=1)
+    day_index, days = np.cumsum(is_new) - 1, int(is_new.sum())
     columns = [np.bincount(day_index, weights=each, minlength=days) for each in weighted.T]
     moments: Floats = np.column_stack(columns).astype(np.float64, copy=False)
-    return keys[is_new_day, :3], moments
+    return keys[is_new, :3], moments
 
 
 def _estimate_noise(start: Ints, judge: Ints, count: Floats, x: Floats, squares: Floats) -> Floats:

@@ -128,7 +128,7 @@ class EvidenceTable:
         overall = float(past_s.sum() / past_n.sum()) if past_n.sum() else 0.5
         is_graded = graded_n > 0
         n, s = np.where(is_graded, graded_n, all_n), np.where(is_graded, graded_s, all_s)
-        return np.where(n > 0, s / np.where(n > 0, n, 1.0), overall)
+        return _divide(s, n, default=overall)
 
     def charged(self) -> Self:
         """A copy with rewards less the cost C of their sessions at the policy's price: S' = clip(S − price·C, 0, N).
@@ -177,16 +177,14 @@ class EvidenceTable:
         if caps and len(weight):
             # Scale down a source whose evidence in an arm exceeds its cap.
             cap = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
-            total = np.bincount(table.slot, weights=scale * weight * table.n)[table.slot]
-            is_over = total > cap
-            weight = weight * np.where(is_over, cap / np.where(is_over, total, 1.0), 1.0)
+            total: Floats = np.bincount(table.slot, weights=scale * weight * table.n).astype(np.float64)[table.slot]
+            weight = weight * _cap_factors(total, cap)
         if self.policy.calibration is None:
             return weight
         # Scale down the fallbacks of an arm if all of them together exceed theirs.
         is_fallback = self.is_from(self.policy.calibration.sources)
         fallbacks = scale * table.by_arm(np.where(is_fallback, weight, 0.0) * table.n)
-        most = MAX_PSEUDO * self.fallback_shares
-        factors = np.where(fallbacks > most, most / np.where(fallbacks > most, fallbacks, 1.0), 1.0)
+        factors = _cap_factors(fallbacks, MAX_PSEUDO * self.fallback_shares)
         capped: Floats = np.where(is_fallback, weight * factors[table.arm], weight)
         return capped
 
@@ -283,12 +281,23 @@ class EvidenceTable:
         factors = decay * self._row_factors()
         graded = table.by_arm(weight * table.n)
         graded_factors = table.by_arm(np.where(is_estimated, 0.0, factors) * table.n)
-        mean_weight = np.where(graded_factors > 0, graded / np.where(graded_factors > 0, graded_factors, 1.0), 0.0)
+        mean_weight = _divide(graded, graded_factors, default=0.0)
         weight = np.where(is_estimated, mean_weight[table.arm] * factors, weight)
-        total = table.by_arm(weight * table.n)
-        scale = np.where(total > 0, graded / np.where(total > 0, total, 1.0), 1.0)
+        scale = _divide(graded, table.by_arm(weight * table.n), default=1.0)
         scaled: Floats = weight * scale[table.arm]
         return scaled
+
+
+def _divide(numerator: Floats, denominator: Floats, *, default: float) -> Floats:
+    """The quotient, or `default` where the denominator, which is never below 0, is 0."""
+    is_positive = denominator > 0
+    return np.where(is_positive, numerator / np.where(is_positive, denominator, 1.0), default)
+
+
+def _cap_factors(total: Floats, cap: Floats) -> Floats:
+    """The factor in [0, 1] that reduces each total to its cap, 1 if it isn't above that."""
+    is_over = total > cap
+    return np.where(is_over, cap / np.where(is_over, total, 1.0), 1.0)
 
 
 def _caps_and_changes(

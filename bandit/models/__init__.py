@@ -4,18 +4,13 @@ The ledger is the record; buckets are its sums and can be rebuilt from it; poste
 its callers only by opaque strings: an observation, a settlement, a grader's source.
 """
 
-from bandit.models.arms import Arm, ArmAlias, ArmEvent, ArmQuerySet, UnknownArm
-from bandit.models.bandits import Bandit, BanditKind, BanditQuerySet, UnknownBandit
+from bandit.models.arms import Arm, ArmAlias, ArmEvent, UnknownArm
+from bandit.models.bandits import Bandit, BanditKind, UnknownBandit
 from bandit.models.decisions import Assignment, Selection
 from bandit.models.erasure import Erasure
 from bandit.models.graders import Grader
-from bandit.models.ledger import MICRO, PRODUCTIVE, SUMS, Bucket, BucketQuerySet, LedgerEntry, LedgerEntryQuerySet
-from bandit.models.policies import (
-    BreakDecision,
-    CalibrationVersion,
-    PolicyText,
-    PolicyVersion,
-)
+from bandit.models.ledger import MICRO, PRODUCTIVE, SUMS, Bucket, LedgerEntry, LedgerEntryQuerySet
+from bandit.models.policies import BreakDecision, CalibrationVersion, PolicyText, PolicyVersion
 
 __all__ = [
     "MICRO",
@@ -24,14 +19,11 @@ __all__ = [
     "Arm",
     "ArmAlias",
     "ArmEvent",
-    "ArmQuerySet",
     "Assignment",
     "Bandit",
     "BanditKind",
-    "BanditQuerySet",
     "BreakDecision",
     "Bucket",
-    "BucketQuerySet",
     "CalibrationVersion",
     "Erasure",
     "Grader",

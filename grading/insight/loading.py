@@ -121,6 +121,7 @@ class CellFilter:
     project: str = ""
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        """Those of the sessions that match. A category or harness includes arms that were merged into it."""
         for name, value in asdict(self).items():
             if value and name in ARMS:
                 sessions = sessions.filter(Q(**{f"{name}__name": value}) | Q(**{f"{name}__merged_into__name": value}))

@@ -111,12 +111,13 @@ def _named_hashes(files: str) -> Iterator[tuple[str, str]]:
 def _judges(span: Span) -> Iterator[TimeMark]:
     """Models that judged for the first time."""
     judged = sessions_during(span).filter(verdict__isnull=False).values_list("verdict__model")
-    firsts = sorted(judged.annotate(first=Min("ended_at"), number=Count("pk")), key=lambda row: row[1])
+    firsts = list(judged.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
     before = Session.objects.filter(ended_at__lt=midnight(span.first), verdict__isnull=False)
-    latest = before.order_by("-ended_at").values_list("verdict__model", flat=True).first()
-    earlier_models = {latest} if latest else {model for model, _first, _number in firsts[:1]}
+    earlier_model = before.order_by("-ended_at").values_list("verdict__model", flat=True).first()
+    if earlier_model is None and firsts:  # the first judge of the site is no change
+        earlier_model = firsts[0][0]
     for model, first, number in firsts:
-        if model not in earlier_models and number >= MIN_SESSIONS:
+        if model != earlier_model and number >= MIN_SESSIONS:
             yield _mark(MarkKind.JUDGE, first, f"judge {model}", model, value=model)
 
 
@@ -138,9 +139,8 @@ def _policies(span: Span) -> Iterator[TimeMark]:
         yield _mark(MarkKind.POLICY, version.created_at, label, f"{version.bandit.name}:{version.version}")
     first = JudgePolicy.objects.order_by("pk").first()
     for row in JudgePolicy.objects.filter(**moments):
-        if row == first:
-            continue
-        yield _mark(MarkKind.POLICY, row.created_at, "the judge’s policy", f"judge:{row.pk}")
+        if row != first:
+            yield _mark(MarkKind.POLICY, row.created_at, "the judge’s policy", f"judge:{row.pk}")
 
 
 def _outages(span: Span) -> Iterator[TimeMark]:

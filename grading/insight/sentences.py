@@ -114,6 +114,7 @@ def write_headline(change: PeriodChange) -> str:
 
 
 def _direction(change: PeriodChange) -> str:
+    """How the mean changed, to precede the earlier period: "up .020 on", or "as" if it did not change."""
     difference = change.difference or 0.0
     size = write_size(change.measure, difference)
     if size == write_size(change.measure, 0.0):
@@ -161,6 +162,7 @@ def _is_small(measure: Measure, part: ChangePart) -> bool:
 
 
 def _clause(measure: Measure, part: ChangePart) -> str:
+    """What an identified part adds to the mean or takes from it: "other graders add .010 (+.002 to +.018)"."""
     value = part.value or 0.0
     size, subject = write_size(measure, value), SUBJECTS[part.names[0]]
     effect = f"{'add' if part.names[0] is not PartName.MIX else 'adds'} {size}"
@@ -170,6 +172,7 @@ def _clause(measure: Measure, part: ChangePart) -> str:
 
 
 def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
+    """A sentence about parts that can't be told apart, with the reason and their sum."""
     names = " and ".join(SUBJECTS[name] for name in part.names)
     total = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
     return f"{names.capitalize()} cannot be told apart, because {part.why}; together they come to {total}."
@@ -270,6 +273,7 @@ def write_effect(effect: MarkEffect) -> str:
 
 
 def _since(effect: MarkEffect) -> str:
+    """The start of a sentence, with the marks of an effect: "Since claude-code 2.0,"."""
     labels = [mark.label for mark in reversed(effect.marks)]
     if len(labels) == 1:
         return f"Since {labels[0]},"
@@ -277,12 +281,14 @@ def _since(effect: MarkEffect) -> str:
 
 
 def _numbers(effect: MarkEffect) -> str:
+    """The effect with its interval and the interval's width."""
     interval = write_interval(effect.measure, effect.low, effect.high)
     width = "–" if effect.width is None else write_value(effect.measure, effect.width)
     return f"{write_signed(effect.measure, effect.effect)} ({interval}, width {width})"
 
 
 def _on_tasks(effect: MarkEffect, title: str) -> str:
+    """What changed on recurring tasks, as the rest of a sentence. `title` is that of the measure."""
     value = effect.task_effect or 0.0
     interval = write_interval(effect.measure, effect.task_low, effect.task_high)
     width = write_value(effect.measure, (effect.task_high or 0.0) - (effect.task_low or 0.0))
@@ -314,6 +320,7 @@ def write_agent(card: AgentCard) -> str:
 
 
 def _short(mean: Mean) -> str:
+    """A mean reward with half of its interval's width: ".619 ± .021"."""
     value, half = f"{mean.value or 0.0:.3f}".removeprefix("0"), ""
     if mean.low is not None and mean.high is not None:
         half = " ± " + f"{(mean.high - mean.low) / 2:.3f}".removeprefix("0")

@@ -6,7 +6,7 @@ rows again. Nothing is graded from such a column, so a new rule for secrets move
 with what `redacted` returns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -103,7 +103,7 @@ def short_hash(*parts: object) -> int:
 
 
 class RedactedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
-    """Mixed into a text or JSON column. To migrations it is the plain column."""
+    """Mixin for text and JSON columns that are redacted when they are written. Migrations see the plain column."""
 
     def pre_save(self, instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
         """The redacted value, which the instance gets too."""
@@ -124,7 +124,7 @@ class RedactedField(models.Field):  # type: ignore[type-arg]  # generic in the s
 
 
 class RedactedCharField(RedactedField, models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
-    """One line, which may have been cut in the middle of a secret."""
+    """A column of one line of text, which may have been cut in the middle of a secret."""
 
     def redacted(self, value: Any) -> Any:
         return plain_text(redact_line(value), self.max_length) if isinstance(value, str) else value
@@ -135,7 +135,7 @@ class RedactedTextField(RedactedField, models.TextField):  # type: ignore[type-a
 
 
 class RedactedJSON(RedactedField):
-    """Mixed into a column of JSON, plain or packed."""
+    """Mixin for JSON columns, plain or packed, whose texts are redacted."""
 
     def redacted(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -155,28 +155,10 @@ class RedactedPackedTextField(RedactedField, PackedTextField):
     pass
 
 
-# Models call these functions rather than the classes: the type checker then knows the type of a column's values.
-
-
-def hash_field(**options: Any) -> "models.CharField[str, str]":
-    return HashField(**options)
-
-
-def redacted_char(**options: Any) -> "models.CharField[str, str]":
-    return RedactedCharField(**options)
-
-
-def redacted_text(**options: Any) -> "models.TextField[str, str]":
-    return RedactedTextField(**options)
-
-
-def redacted_json(**options: Any) -> "models.JSONField[Any, Any]":
-    return RedactedJSONField(**options)
-
-
-def redacted_packed(**options: Any) -> "models.JSONField[Any, Any]":
-    return RedactedPackedField(**options)
-
-
-def redacted_packed_text(**options: Any) -> "models.TextField[str, str]":
-    return RedactedPackedTextField(**options)
+# Models use these names instead of the classes, so that the type checker knows the type of a column's values.
+hash_field: "Callable[..., models.CharField[str, str]]" = HashField
+redacted_char: "Callable[..., models.CharField[str, str]]" = RedactedCharField
+redacted_text: "Callable[..., models.TextField[str, str]]" = RedactedTextField
+redacted_json: "Callable[..., models.JSONField[Any, Any]]" = RedactedJSONField
+redacted_packed: "Callable[..., models.JSONField[Any, Any]]" = RedactedPackedField
+redacted_packed_text: "Callable[..., models.TextField[str, str]]" = RedactedPackedTextField

@@ -24,7 +24,7 @@ def resolve(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
 
 
 def reopen_if_acknowledged(rule: str) -> None:
-    """Close the rule's acknowledged alarms, so that a new case opens a new one: the acknowledged cause goes on."""
+    """Close the rule's acknowledged alarms, so that a new case opens a new alarm although the cause was known."""
     Alarm.objects.filter(rule=rule, resolved_at=None).exclude(acknowledged_at=None).update(resolved_at=timezone.now())
 
 

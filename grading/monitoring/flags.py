@@ -22,10 +22,10 @@ GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person removed it from 
 
 
 def inspect_flags(session: Session, now: dt.datetime) -> bool:
-    """Flag the session where a rule finds it implausible, and clear flags whose reason is gone; whether any changed.
+    """Apply the flag rules: flag the session if a rule finds it implausible, and clear flags whose reason is gone.
 
-    A flag that cleared itself is raised again if its reason is back, and counts towards the alarm all the same. Settles
-    the session if its flags changed.
+    A flag that cleared itself is raised again if its reason is back. Settles the session if its flags changed. Returns
+    whether they did.
     """
     flags = {flag.rule: flag for flag in session.flags.all()}
     grades = rewards.current_grades(session)
@@ -37,7 +37,10 @@ def inspect_flags(session: Session, now: dt.datetime) -> bool:
 
 
 def _update_flag(session: Session, rule: FlagRule, flag: Flag | None, detail: str) -> bool:
-    """Raise or clear the rule's flag, given what the rule says about the session now; whether it changed."""
+    """Raise or clear the rule's flag so that it agrees with `detail`, what the rule says about the session now.
+
+    Returns whether the flag changed.
+    """
     if flag is None:
         if detail:
             Flag.objects.create(session=session, rule=rule.id, detail=detail)
@@ -54,7 +57,10 @@ def _update_flag(session: Session, rule: FlagRule, flag: Flag | None, detail: st
 
 
 def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
-    """Clear the open flags of a session that a person graded or dismissed, settling it if it had any; their number."""
+    """Clear the open flags of a session that a person graded or dismissed, and settle it if it had any.
+
+    Returns the number of these flags.
+    """
     open_flags = Flag.objects.open().filter(session=session)
     count = open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
     if count:

@@ -182,6 +182,7 @@ def judge_out(now: dt.datetime) -> Iterable[Finding]:
 
 
 def _until(quota: Quota) -> str:
+    """Until when a quota is out, to follow its state in a sentence."""
     if quota.state == QuotaState.PAUSED:
         return " until somebody resumes it"
     if quota.until is None:
@@ -246,6 +247,7 @@ def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
 
 
 def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
+    """The rows grouped by the role of the judge."""
     by_judge: dict[str, list[Failures]] = defaultdict(list)
     for row in rows:
         by_judge[row["judge"]].append(row)
@@ -266,6 +268,7 @@ def _about_answer(status: int | None, error: str) -> str:
 
 
 def _sessions_without_answer(about: str, now: dt.datetime) -> Sequence[int]:
+    """The keys of the sessions behind an alarm about this unknown answer (`_about_answer`), in order of time."""
     attempts = _unknown_answers(now).order_by("job__session__ended_at")
     rows = attempts.values_list("http_status", "error_type", "job__session")
     return list(dict.fromkeys(session for status, error, session in rows if _about_answer(status, error) == about))

@@ -261,7 +261,7 @@ def held_back() -> QuerySet[JudgeJob]:
 
 
 def given_up() -> QuerySet[JudgeJob]:
-    """The jobs that earlier versions gave up for want of an answer, of sessions without a verdict or a later job."""
+    """Jobs that earlier versions gave up for lack of an answer, of sessions with neither a verdict nor a later job."""
     jobs = JudgeJob.objects.filter(yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
     later = JudgeJob.objects.filter(session=OuterRef("session"), purpose=Purpose.VERDICT, pk__gt=OuterRef("pk"))
     verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("session"))
@@ -286,7 +286,7 @@ class StalledJobs:
 
 
 def count_stalled_jobs() -> StalledJobs:
-    """Four queries."""
+    """The numbers of stalled jobs of the site's own sessions. Four queries."""
     return StalledJobs(
         held_back=held_back().count(),
         parked=parked().count(),

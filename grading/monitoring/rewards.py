@@ -341,6 +341,7 @@ def _if_recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], n
 
 
 def _describe_change(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
+    """The means since the change and before it, as a sentence."""
     return (
         f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), where "
         f"{change.before:.2f} was usual ({change.n_before})."
@@ -355,6 +356,7 @@ def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
 
 
 def _describe_split(why: Split) -> str:
+    """Why the overall mean changed, as a sentence."""
     shares = f"levels {why.levels:+.2f}, mix {why.mix:+.2f}"
     if why.cause is Cause.MIX:
         return f"The mix of work shifted; no part of it got better or worse ({shares})."

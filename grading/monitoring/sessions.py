@@ -277,10 +277,13 @@ def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> st
 
 
 def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
+    """A finding for each harness with open flags."""
     counts: Counter[str] = Counter()
     for each in flags:
         counts[each.harness or UNKNOWN_HARNESS] += each.open
-    for harness, count in sorted((+counts).items()):
+    for harness, count in sorted(counts.items()):
+        if not count:
+            continue
         yield Finding(
             about=harness,
             detail=f"{count} {'log' if count == 1 else 'logs'} of {harness} in seven days could not be read well "
@@ -358,6 +361,7 @@ def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) 
 
 
 def _find_contested(now: dt.datetime) -> Iterable[Finding]:
+    """The findings from the rule's flags, and one about sessions that wait too long to be read again."""
     yield from contested.summarize_flags(recent_flags(now).get(CONTESTED, ()))
     late = JudgeJob.objects.open().filter(yours(), purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
     if count := late.count():

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def inspect(session: Session, *, alarms: bool = True) -> bool:
-    """Apply the flag rules to a freshly settled session, in the caller's transaction; whether a flag changed.
+    """Apply the flag rules to a freshly settled session, in the caller's transaction. Returns whether a flag changed.
 
     `alarms`: also update the alarms; otherwise the caller does so later.
     """
@@ -39,8 +39,9 @@ def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 
 
 def refresh(now: dt.datetime | None = None) -> None:
-    """Run the rules that have no interval; of flag rules, only their summaries. Some indexed queries: called at intake
-    and at each answer of a judge.
+    """Run the rules without an interval; of flag rules, only the summaries of their flags.
+
+    Called at each intake and at each answer of a judge, so these rules make only some indexed queries.
     """
     now = now or timezone.now()
     flags, open_alarms = recent_flags(now), list(Alarm.objects.filter(resolved_at=None))

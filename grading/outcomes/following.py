@@ -163,7 +163,7 @@ def _logging_failure(repository: Repository, fetched: dict[int, bool]) -> Iterat
 
 
 def fetch(repository: Repository, now: dt.datetime) -> bool:
-    """Bring the mirror of a repository up to date, and note which commits are new. Whether it worked."""
+    """Update the mirror of a repository, and record which commits are new. Returns whether it worked."""
     try:
         token = unseal(repository.sealed_token, purpose=TOKEN_PURPOSE) if repository.sealed_token else ""
         mirror = mirror_of(repository)
@@ -232,7 +232,12 @@ def _is_recognised(claim: Artifact, info: CommitInfo) -> bool:
 
 
 class _ClaimContext:
-    """What decides about authorship besides the commit: sightings, times of claims, other agents, known committers."""
+    """What authorship depends on besides the commit and the session.
+
+    `received_at`: when the evidence of a claim was received, by its primary key. `claims_by_lookup`: all claims as
+    (hash, agent), by the lookup of the hash. `known_commits`: the number of an agent's own commits in a repository by
+    committer. `seen_at`: when a commit of a repository was first seen.
+    """
 
     def __init__(
         self,
@@ -242,20 +247,18 @@ class _ClaimContext:
     ) -> None:
         self.sessions = {session.pk: session for session in sessions}
         rows = [claim for each in claims.values() for claim in each]
-        receipts = {claim.receipt for claim in rows}
-        self.received = dict(Evidence.objects.filter(pk__in=receipts).values_list("pk", "received_at"))
-        lookups = {claim.lookup for claim in rows}
-        others = Artifact.objects.filter(lookup__in=lookups, kind=ArtifactKind.COMMIT).values_list(
-            "lookup", "key", "session__agent"
-        )
+        evidence = Evidence.objects.filter(pk__in={claim.receipt for claim in rows})
+        self.received_at = dict(evidence.values_list("pk", "received_at"))
+        similar = Artifact.objects.filter(lookup__in={claim.lookup for claim in rows}, kind=ArtifactKind.COMMIT)
         self.claims_by_lookup: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for lookup, key, agent in others:
+        for lookup, key, agent in similar.values_list("lookup", "key", "session__agent"):
             self.claims_by_lookup[lookup].add((key, agent))
-        own = SessionCommit.objects.filter(authorship=Authorship.OWN, session__agent__in={s.agent_id for s in sessions})
-        self.known = Counter(own.values_list("session__agent", "repository", "committer"))
+        agents = {session.agent_id for session in sessions}
+        own = SessionCommit.objects.filter(authorship=Authorship.OWN, session__agent__in=agents)
+        self.known_commits = Counter(own.values_list("session__agent", "repository", "committer"))
         shas = {info.sha for each in infos.values() for info in each.values()}
-        rows_of_sightings = CommitSighting.objects.filter(sha__in=shas)
-        self.seen_at = {(row.repository_id, row.sha): row.seen_at for row in rows_of_sightings}
+        sightings = CommitSighting.objects.filter(sha__in=shas)
+        self.seen_at = {(row.repository_id, row.sha): row.seen_at for row in sightings}
 
     def decide(self, claim: Artifact, commit: SessionCommit, info: CommitInfo) -> Authorship:
         """Whether the claimed commit, which was found in its repository as `info`, counts as the session's own."""
@@ -273,10 +276,10 @@ class _ClaimContext:
                 ended_at=session.ended_at,
                 committed_at=info.committed_at,
                 seen_at=self.seen_at.get((repository.pk, info.sha)),
-                claimed_at=self.received.get(claim.receipt) or timezone.now(),
+                claimed_at=self.received_at.get(claim.receipt) or timezone.now(),
                 credits_history=repository.credits_history,
                 is_shared=shared,
-                known_commits=self.known[session.agent_id, repository.pk, commit.committer],
+                known_commits=self.known_commits[session.agent_id, repository.pk, commit.committer],
             )
         )
 

@@ -78,6 +78,7 @@ def pipe_to_patch_id(
 def _start(
     folder: Path, arguments: Sequence[str], environment: dict[str, str], *, stdout: object, stdin: object = None
 ) -> "subprocess.Popen[bytes]":
+    """Start git in a bare repository, with limits on memory and on the size of files."""
     # A shell sets the limits, since Python may not run code of its own between fork and exec in a process with threads.
     limits = f'ulimit -f {FILE_BLOCKS}; ulimit -v {MEMORY_KB} 2>/dev/null; exec "$@"'
     command = ["sh", "-c", limits, "sh", "git", f"--git-dir={folder}", *arguments]

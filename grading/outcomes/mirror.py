@@ -71,6 +71,10 @@ class Mirror:
         return fetched
 
     def _fetch(self, url: str, default_branch: str, access: git.Access) -> Fetched:
+        """Fetch branches and pull requests, or only the default branch if there are more than MAX_REFS refs.
+
+        Nothing is fetched if the mirror has all of these refs already.
+        """
         main = f"refs/heads/{default_branch}"
         lines = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
         has_branches = len(lines) <= MAX_REFS
@@ -202,6 +206,7 @@ class Mirror:
 
 
 def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
+    """Whether the folder still is the repository that was checked before."""
     try:
         return local_repositories.check(folder) == before
     except RepositoryRefused:

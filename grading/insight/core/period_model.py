@@ -78,12 +78,14 @@ def model_periods(table: CellTable, after: Span, measure: str, graders: Sequence
 def _model(
     table: CellTable, is_after: Floats, measure: str, graders: Sequence[GraderIdentity], *, by_project: bool
 ) -> PeriodModel:
+    """The model of these rows, with cells by category and, if `by_project`, by project. `is_after` is 1 or 0 by row."""
     sums = table.sums[measure]
     sides = (sums.count * (1 - is_after), sums.count * is_after)
     work = group_work(table, sides, by_project=by_project)
     size = len(work.categories)
 
     def by_cell(values: Floats) -> Floats:
+        """Sums of the rows' values, (periods, cells)."""
         return np.array([group_sums(work.codes, values * side, size) for side in (1 - is_after, is_after)])
 
     corrected = table.sums["correction"].total if "correction" in table.sums else np.zeros(len(table))

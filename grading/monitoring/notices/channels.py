@@ -82,6 +82,7 @@ def of_environment(kind: Channel) -> Target | None:
 
 
 def _without_environment(target: Target) -> Target | None:
+    """The target without addresses that the environment configures, too; None if nothing is left."""
     if isinstance(target, Webhook):
         return None if target.url == settings.NOTIFY_WEBHOOK else target
     environment = {address.lower() for address in settings.NOTIFY_EMAIL}

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def call() -> bool:
-    """Call DEADMAN_URL, if it is set and every program works; whether the call arrived."""
+    """Call DEADMAN_URL, if it is set and every program works. Returns whether the call arrived."""
     failures = Alarm.objects.filter(rule__in=[program_stopped.id, missed_turns.id], resolved_at=None)
     if not settings.DEADMAN_URL or failures.exists():
         return False

@@ -14,8 +14,6 @@ from grading.models.notices import NoticeState, Webhook
 from grading.monitoring.notices import channels, email, webhook
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
-__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due"]
-
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 20
@@ -25,7 +23,7 @@ FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
 
 
 def send_due(*, rng: Random | None = None) -> int:
-    """Send what is due, the oldest first; how many arrived. Not to be called in a transaction."""
+    """Send the notices that are due, oldest first. Returns how many arrived. Must not be called in a transaction."""
     now = clock.now()
     # First attempts are due at once. A wait longer than MAX_WAIT shows that a clock was wrong.
     is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + MAX_WAIT)
@@ -34,7 +32,10 @@ def send_due(*, rng: Random | None = None) -> int:
 
 
 def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
-    """Try once; whether it arrived. False, too, if another process is sending it. RuntimeError inside a transaction."""
+    """Try to send a notice once. Returns whether it arrived; False, too, if another process is sending it.
+
+    Raises RuntimeError inside a transaction.
+    """
     if not _claim(notice):
         return False
     try:
@@ -57,18 +58,18 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
 
 
 def _claim(notice: Notice) -> bool:
-    """Postpone the next attempt, unless another process has. `durable`: the call must not happen in a transaction."""
-    ahead = clock.now() + CLAIM
-    with transaction.atomic(durable=True):
-        free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
-        claimed = free.filter(next_attempt_at=notice.next_attempt_at).update(
-            next_attempt_at=ahead, attempts=notice.attempts + 1
+    """Claim a notice by postponing its next attempt. Returns False if another process has claimed it."""
+    with transaction.atomic(durable=True):  # `durable` raises inside another transaction, which would hide the claim
+        unclaimed = Notice.objects.queued().filter(
+            pk=notice.pk, attempts=notice.attempts, next_attempt_at=notice.next_attempt_at
         )
-    notice.attempts += claimed
-    return bool(claimed)
+        is_claimed = unclaimed.update(next_attempt_at=clock.now() + CLAIM, attempts=notice.attempts + 1)
+    notice.attempts += is_claimed
+    return bool(is_claimed)
 
 
 def _retry_later(notice: Notice, error: str, rng: Random) -> None:
+    """Schedule the next attempt, or give the notice up after MOST_ATTEMPTS."""
     if notice.attempts >= MOST_ATTEMPTS:
         _finish(notice, state=NoticeState.FAILED, last_error=error)
         return
@@ -77,7 +78,7 @@ def _retry_later(notice: Notice, error: str, rng: Random) -> None:
 
 
 def _finish(notice: Notice, **columns: object) -> bool:
-    """Record the result of the attempt, unless another one has begun meanwhile."""
+    """Record the result of the attempt, unless another one has begun meanwhile. Returns whether it was recorded."""
     if columns.get("state") == NoticeState.FAILED:
         logger.warning("notice %s by %s was given up: %s", notice.pk, notice.channel, columns["last_error"])
     return bool(Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts).update(**columns))

@@ -115,6 +115,7 @@ def host(url: str) -> str:
 
 
 def _error_of(status: int, to: Webhook) -> Exception:
+    """The exception for an answer with an HTTP status other than 2xx: DeliveryRefused, or Unreachable if temporary."""
     if status < CLIENT_ERROR:
         return DeliveryRefused(
             f"{host(to.url)} answered {status}, a redirect; expected 2xx. Use the address that it leads to."
