@@ -1,9 +1,8 @@
-"""Two weeks of made-up history with one bad week in it, through the ordinary intake and the ordinary judge.
+"""The demo's history: two weeks of made-up sessions, submitted and judged through the site's own code.
 
-In the bad week a package mirror is down, so that code and infra work goes badly, and for a night the judge's quota is
-gone: what came in that day gets its verdicts on the next. One of that day's sessions worked in a worktree, whose log is
-a stub. A new version of the harness arrives with the bad week, so that Insight has something to tell apart. Nothing in
-it is drawn: it is the same on every site.
+In the second week a package mirror is down, so that code and infra sessions get worse verdicts, and a new version of
+the harness is in use, so that Insight has versions to compare. On one day the judge's quota is exhausted: its sessions
+are judged the next day, and one of them has a log without any commands. The history is the same on every site.
 """
 
 import datetime as dt
@@ -32,7 +31,7 @@ DAYS, A_DAY, BAD_DAYS = 14, 5, 7
 VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5
-# What a category's work is usually worth, and what was done for it.
+# By category: the usual verdict, and the title of its sessions.
 USUAL = {
     "code": (0.66, "Add a retry to the upload client"),
     "infra": (0.72, "Move the nightly build to the new runner"),
@@ -43,17 +42,17 @@ USUAL = {
     "news": (0.44, "Read what is new about agents"),
     "social": (0.36, "Answer the open questions"),
 }
-# What the mirror's week takes off a verdict.
+# By category: how much lower verdicts are while the mirror is down.
 MIRROR_DOWN = {"code": 0.16, "infra": 0.26}
-# What a run of the tests prints.
+# The output of a test run.
 PASSED = "\n".join(f"tests/test_client.py::test_case_{number:02d} PASSED" for number in range(1, 34))
-# Added to the usual in turn, so that a category's work differs from day to day.
+# Added to the usual verdict, one after the other, so that verdicts vary.
 WAVE = (0.0, 0.08, -0.06, 0.12, -0.11, 0.04, -0.03)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """A session of the history: `verdict` in [0, 1] is what the judge says of it."""
+class PastSession:
+    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down."""
 
     name: str
     category: str
@@ -87,71 +86,72 @@ class Past:
         return log(self.name, self.started_at, self.title, commands, last, version=self.version)
 
 
-def plan(today: dt.datetime) -> Iterator[Past]:
+def plan(today: dt.datetime) -> Iterator[PastSession]:
     """The sessions of the DAYS before `today`, oldest first."""
     midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
     categories = tuple(USUAL)
     for number in range(DAYS * A_DAY):
         days_ago, turn = DAYS - number // A_DAY, number % A_DAY
-        # Three steps at a time: each category has its turn, at another hour of each day.
+        # In steps of three, so that each category comes at another hour of each day.
         category = categories[number * 3 % len(categories)]
         usual, title = USUAL[category]
-        less = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
-        yield Past(
+        loss = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
+        yield PastSession(
             name=f"{number + 1:04x}-{category}",
             category=category,
             title=title,
             ended_at=midnight - dt.timedelta(days=days_ago) + dt.timedelta(hours=8 + 3 * turn),
-            verdict=round(usual + WAVE[number % len(WAVE)] - less, 2),
-            is_hampered=bool(less),
+            verdict=round(usual + WAVE[number % len(WAVE)] - loss, 2),
+            is_hampered=bool(loss),
             is_stub=days_ago == OUTAGE and category == "cross-repo",
             version=VERSION if days_ago <= BAD_DAYS else VERSION_BEFORE,
             pull_request=500 + number if category == "cross-repo" else None,
         )
 
 
-def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    """Take in and judge all of it, with the clock where it was then; each session once its reward is there.
+def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
+    """Submit and judge the whole history, with the site's clock set back to each time. Yields each session, judged
+    unless the quota is exhausted.
 
-    For a site whose judge is this running simulator, and on which nothing else runs. Raises LookupError where
-    CLOCK_SHIFT_FILE names no clock to put back.
+    For a site whose judge is this running simulator, and on which nothing else runs. Raises LookupError if
+    CLOCK_SHIFT_FILE is not set.
     """
     if not settings.CLOCK_SHIFT_FILE:
-        raise LookupError("expected CLOCK_SHIFT_FILE to name a file: the history has to put the clock back")
-    budget.set_policy(by=None, repeat_share=0, second_share=0)  # what is asked twice is drawn by each site's own chance
+        raise LookupError("expected CLOCK_SHIFT_FILE to name a file, by which the history sets the clock back")
+    budget.set_policy(by=None, repeat_share=0, second_share=0)  # repeated readings are drawn differently on each site
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "The demo's own agent"})
-    late: list[tuple[Past, Session]] = []
+    unjudged: list[tuple[PastSession, Session]] = []
     for past in plan(today):
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
-        if late and not is_out:
-            back = late[-1][0].ended_at + dt.timedelta(hours=10)
-            put_clock(today, back)
+        if unjudged and not is_out:
+            outage_end = unjudged[-1][0].ended_at + dt.timedelta(hours=10)
+            set_clock(today, outage_end)
             quota.probe_now()
-            for each, session in late:
-                verdict_on(judge, session, each.verdict)
-            # The rules of alarms don't follow the clock that was put back: to them the outage has lasted for days.
+            for each, session in unjudged:
+                judge_with(judge, session, each.verdict)
+            # The alarms' rules use the real clock, by which the outage has lasted for days.
             Alarm.objects.filter(rule=JUDGE_OUT, about__endswith=NOT_CALLED).delete()
-            Alarm.objects.filter(rule=JUDGE_OUT).update(opened_at=late[0][0].ended_at, resolved_at=back)
-            late.clear()
-        put_clock(today, past.ended_at + dt.timedelta(minutes=1))
+            Alarm.objects.filter(rule=JUDGE_OUT).update(opened_at=unjudged[0][0].ended_at, resolved_at=outage_end)
+            unjudged.clear()
+        set_clock(today, past.ended_at + dt.timedelta(minutes=1))
         session = submit(agent, past)
         if is_out:
-            late.append((past, session))
+            unjudged.append((past, session))
             judge.mode = Mode.USAGE_LIMITS
             judge.options = {"regain": f"{past.ended_at + dt.timedelta(days=1):%Y-%m-%d at 06:00}"}
-            judge_one(session)
+            judge_session(session)
         else:
-            verdict_on(judge, session, past.verdict)
+            judge_with(judge, session, past.verdict)
         yield session
-    put_clock(today, today)
+    set_clock(today, today)
 
 
 def simulator() -> Simulator:
-    """One for the address at which the site looks for its judge, not yet started."""
+    """A simulator, not yet started, for the port of ANTHROPIC_BASE_URL."""
     return Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0)
 
 
-def submit(agent: Agent, past: Past) -> Session:
+def submit(agent: Agent, past: PastSession) -> Session:
     facts = {"pull_requests": [f"https://example.test/upstream/pull/{past.pull_request}"]} if past.pull_request else {}
     return intake.submit(
         agent=agent,
@@ -169,18 +169,19 @@ def submit(agent: Agent, past: Past) -> Session:
     ).session
 
 
-def verdict_on(judge: Simulator, session: Session, value: float) -> None:
+def judge_with(judge: Simulator, session: Session, value: float) -> None:
+    """Let the simulator give the session this verdict."""
     judge.mode, judge.options = Mode.VERDICT, {"score": value}
-    judge_one(session)
-    # A job's creation doesn't follow the clock that was put back.
+    judge_session(session)
+    # Jobs are created by the real clock.
     JudgeJob.objects.filter(session=session).update(created_at=session.ended_at + dt.timedelta(minutes=1))
 
 
-def judge_one(session: Session) -> None:
+def judge_session(session: Session) -> None:
     for job in JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT):
         worker.run(job.pk)
 
 
-def put_clock(today: dt.datetime, to: dt.datetime) -> None:
-    """Let the site's clock show `to` where it would show `today`."""
+def set_clock(today: dt.datetime, to: dt.datetime) -> None:
+    """Set the site's clock back, so that it shows `to` instead of `today`."""
     Path(settings.CLOCK_SHIFT_FILE).write_text(f"{(to - today).total_seconds():.0f}", encoding="ascii")
