@@ -82,7 +82,7 @@ def live_through() -> Iterator[str]:
 
     now = timezone.now()
     with history.simulator() as judge:
-        count = sum(1 for _session in history.live_through(now, judge))
+        count = sum(1 for _session in history.load(now, judge))
         yield f"Two weeks of history: {count} sessions, each judged."
         yield f"This site believes that {ARM} earns {Incident(now).ledger.belief()}."
         person = User.objects.create_superuser("you")

@@ -1,4 +1,4 @@
-"""A process's heartbeat, in a thread that also watches the others'; started after the process was forked."""
+"""A process's heartbeat, in a thread that also observes the others'. Started after the process was forked."""
 
 import datetime as dt
 import logging
@@ -37,7 +37,7 @@ def beat(parts: Iterable[Component]) -> None:
 
 
 def forget(part: Component) -> None:
-    """Delete this host's counter of a part that ends on purpose, so that nobody misses it."""
+    """Delete this host's counter of a part that ends on purpose, so that no alarm opens."""
     with suppress(Error):
         Heartbeat.objects.filter(name=part, host=settings.HOST_NAME).delete()
 
@@ -45,18 +45,17 @@ def forget(part: Component) -> None:
 def counts() -> Mapping[str, int]:
     """The sum of all hosts' counters by part; and, if a part runs on several hosts, each one's as `part@host`.
 
-    A host that has been silent for a day is no longer missed.
+    Hosts without a heartbeat for a day are left out of the latter.
     """
     rows = list(Heartbeat.objects.values_list("name", "host", "count", "beat_at"))
-    totals, recent = Counter[str](), timezone.now() - FORGOTTEN
+    totals = Counter[str]()
     for name, _host, count, _beat_at in rows:
         totals[name] += count
-    hosts = Counter(name for name, _host, _count, beat_at in rows if beat_at and beat_at > recent)
-    return totals | {
-        f"{name}@{host}": count
-        for name, host, count, beat_at in rows
-        if beat_at and beat_at > recent and hosts[name] > 1 and name != Component.BROKER
-    }
+    since = timezone.now() - FORGOTTEN
+    recent = [(name, host, count) for name, host, count, beat_at in rows if beat_at and beat_at > since]
+    hosts = Counter(name for name, _host, _count in recent)
+    by_host = {f"{name}@{host}": count for name, host, count in recent if hosts[name] > 1 and name != Component.BROKER}
+    return totals | by_host
 
 
 def disks(now: dt.datetime) -> dict[str, tuple[int, int]]:
@@ -71,7 +70,7 @@ def disks(now: dt.datetime) -> dict[str, tuple[int, int]]:
 
 
 class Pulse(threading.Thread):
-    """Beats for `part`, and for the broker while it answers; passes each observation of all parts to `then`.
+    """Sends heartbeats of `part`, and of the broker while it answers; passes each observation of all parts to `then`.
 
     `trouble` is why the database could not be written to the last time; empty while it can.
     """

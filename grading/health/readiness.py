@@ -1,4 +1,4 @@
-"""For monitoring from outside: whether the site is ready, and figures for Prometheus. Neither contains secrets."""
+"""For external monitoring: whether the site is ready, and figures for Prometheus. Neither contains secrets."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
@@ -41,12 +41,12 @@ def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
         pulse.beat([Component.WEB])  # the first proof that the database can be written to
     free, floor = disk.free(), disk.floor()
     due = oldest_due(now)
-    waits = max((age for judge, age in due.items() if judge in open_judges), default=0.0)
+    longest_wait = max((age for judge, age in due.items() if judge in open_judges), default=0.0)
     problems = {
         f"The database cannot be written to: {trouble}": trouble,
         f"{free:,} bytes are free, and {floor:,} are to stay free": free < floor,
-        **{f"The {name} stands still": True for name in silent},
-        f"A job has been due for {waits:.0f} s": waits > STUCK.total_seconds(),
+        **{f"The {name} has stopped responding": True for name in silent},
+        f"A job has been due for {longest_wait:.0f} s": longest_wait > STUCK.total_seconds(),
     }
     checks = {
         "database": {"writable": not trouble},

@@ -118,15 +118,7 @@ def apply(
         if isinstance(answer.result, Graded):
             _create_verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
-            evidence = {"purpose": str(job.purpose)}
-            if isinstance(answer.result, Invalid) and answer.result.reply:
-                evidence["reply"] = answer.result.reply
-            status = Status.UNSCORED if decision.reason in DATA_REASONS else Status.FAILED
-            obstacle = quota.obstacle()
-            detail = decision.detail
-            if obstacle is not None and obstacle.reason is decision.reason:
-                detail = obstacle.detail  # the same text on every session that waits for this reason
-            grade = unscored(Source.JUDGE, decision.reason, version=VERSION, detail=detail, status=status, **evidence)
+            grade = _grade_without_verdict(job, answer.result, decision)
             enqueuing.record(session, grade, parallel=not job.is_first, **identity)
         rewards.settle(session)
         flagged = review.recheck(session, alarms=False)
@@ -135,6 +127,19 @@ def apply(
     # A failure may open an alarm; a verdict after failures may end one.
     monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(earlier))
     return outcome
+
+
+def _grade_without_verdict(job: JudgeJob, result: Result, decision: RetryDecision) -> SourceGrade:
+    """The grade that records why the job has no verdict yet."""
+    evidence = {"purpose": str(job.purpose)}
+    if isinstance(result, Invalid) and result.reply:
+        evidence["reply"] = result.reply
+    status = Status.UNSCORED if decision.reason in DATA_REASONS else Status.FAILED
+    detail = decision.detail
+    obstacle = quota.obstacle()
+    if obstacle is not None and obstacle.reason is decision.reason:
+        detail = obstacle.detail  # the same text on every session that waits for this reason
+    return unscored(Source.JUDGE, decision.reason, version=VERSION, detail=detail, status=status, **evidence)
 
 
 def readers_lost(calls: Iterable[JudgeAttempt]) -> int:
@@ -166,12 +171,12 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
     )
     answered = others.filter(finished_at__gt=now - RECENT, outcome__in=OUTCOMES.values()).order_by("-finished_at")
     latest = answered.values_list("job__session", "outcome", "reason")[: 4 * retry.ALL_ALIKE]
-    in_a_row: set[int] = set()  # sessions
+    sessions_in_a_row: set[int] = set()
     for other_session, other_outcome, other_reason in latest:
         if other_outcome != outcome or (reason and other_reason != reason):
             break
-        in_a_row.add(other_session)
-    return OtherAnswers(**counted, in_a_row=len(in_a_row))
+        sessions_in_a_row.add(other_session)
+    return OtherAnswers(**counted, in_a_row=len(sessions_in_a_row))
 
 
 def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 # The most that one sweep does; the next one comes in seconds.
 WAKEUPS_PER_SWEEP, CHANGES_PER_SWEEP = 16, 100
 # The most time it spends on recording why jobs wait before it wakes the workers.
-NOTE_SECONDS = 4.0
+RECORD_SECONDS = 4.0
 LOSSES_COUNTED = 5
 # Reasons to wait that may end before the jobs are due. The jobs are then made due within SOON.
 CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
@@ -55,7 +55,21 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     apply_stored_answers(now, rng)
     release_lost(now, rng)
     retry_early(now, rng)
-    # Record on waiting sessions why they wait, or that the reason is gone; some in each sweep.
+    record_waits(now)
+    # Check the review rules of sessions that have waited too long: no other event may ever do so.
+    for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
+        with transaction.atomic():
+            review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
+    monitoring.watch()
+    if not quota.is_configured():
+        return []
+    quota.retire_others(now)
+    reassign_jobs(now)
+    return next_jobs(now)
+
+
+def record_waits(now: dt.datetime) -> None:
+    """Record on sessions that wait for a verdict why they wait, or that the reason is gone; on some in each sweep."""
     obstacle = quota.obstacle()
     waiting = JudgeJob.objects.queued().filter(purpose=Purpose.VERDICT).select_related("session")
     # Jobs whose token has used its quota keep that reason.
@@ -66,28 +80,24 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     else:
         waiting = waiting.exclude(reason=obstacle.reason)
         grade = enqueuing.obstacle_grade(obstacle)
-    deadline = time.monotonic() + NOTE_SECONDS
+    deadline = time.monotonic() + RECORD_SECONDS
     for job in waiting[:CHANGES_PER_SWEEP]:
         results.record_wait(job, grade)
         if time.monotonic() > deadline:
             break
-    # Check the review rules of sessions that have waited too long: no other event may ever do so.
-    for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
-        with transaction.atomic():
-            review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
-    monitoring.watch()
-    if not quota.is_configured():
-        return []
-    quota.retire_others(now)
-    # Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's are abandoned.
+
+
+def reassign_jobs(now: dt.datetime) -> None:
+    """Give the queued jobs of a fallback judge that is not configured any more to the first judge, and abandon those of
+    a second judge that is not.
+    """
     configured = judges.configured()
     queued = JudgeJob.objects.filter(state__in=[JobState.QUEUED, JobState.PARKED])
     if JudgeRole.FALLBACK not in configured:
         queued.filter(judge=JudgeRole.FALLBACK).update(judge=JudgeRole.FIRST)
     if JudgeRole.SECOND not in configured:
         second = queued.filter(judge=JudgeRole.SECOND)
-        second.update(state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=clock.now())
-    return next_jobs(now)
+        second.update(state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=now)
 
 
 def next_jobs(now: dt.datetime) -> list[int]:

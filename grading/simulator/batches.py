@@ -1,4 +1,4 @@
-"""Message Batches: requests accepted together, done after some polls, with their results in no reliable order."""
+"""The simulated Message Batches API. A batch ends after some polls, and its results are in another order."""
 
 import datetime as dt
 import json
@@ -13,14 +13,14 @@ from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, St
 
 MOST_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# Neither a result nor an error: a results file has no line for them.
+# Modes that produce neither a result nor an error, and so no line in a results file.
 _NO_RESULT = frozenset({Mode.HANG, Mode.DROP, Mode.NOT_JSON})
 RESULTS = ("succeeded", "errored", "canceled", "expired")
 
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch. `planned` is the outcome of a request: a mode with options, "expired", or "canceled"."""
+    """A batch. `planned` are scripted outcomes by custom_id: a mode with options, "expired", or "canceled"."""
 
     id: str
     api_key: str
@@ -38,7 +38,7 @@ class Batch:
         return "in_progress" if self.canceled_at is None else "canceling"
 
     def poll(self, now: dt.datetime) -> None:
-        """Each poll counts as the passing of time; a canceled batch ends at once."""
+        """Count a poll. The batch ends after `polls_left` of them, or at the next one if it was canceled."""
         if self.ended_at is None and (self.polls_left <= 0 or self.canceled_at is not None):
             self.ended_at = now
         self.polls_left -= 1
@@ -59,11 +59,11 @@ class Batch:
         return {"type": "succeeded", "message": json.loads(answer.body)}
 
     def results(self) -> list[dict[str, Any]]:
-        """Last first, so that clients do not rely on the order."""
+        """The results, the last request first, so that clients do not rely on the order."""
         return [{"custom_id": name, "result": self.result(name)} for name in reversed(self.requests)]
 
     def described(self, url: str) -> dict[str, Any]:
-        """As the service describes it. Requests count as processing until all of the batch has ended."""
+        """The batch as JSON of the API. All its requests count as processing until the batch has ended."""
         ended = self.ended_at is not None
         counts = Counter(line["result"]["type"] for line in self.results()) if ended else Counter()
         return {
@@ -87,8 +87,8 @@ class Batch:
 class Batches:
     """All batches of a simulator, and the outcomes planned for them.
 
-    `polls` is how often a new batch answers that it is in progress. `mode` answers calls to these endpoints when
-    nothing is scripted; a batch is not accepted either while single messages get an error.
+    `polls` is how many polls a new batch is in progress. Calls to these endpoints without a scripted step get `mode`. A
+    batch is not accepted either while single messages get an error.
     """
 
     polls: int = 0
@@ -108,7 +108,7 @@ class Batches:
             mode = item if isinstance(item, str) else item.get("mode", "")
             planned = {"mode": mode} if mode in {"expired", "canceled"} else step(item)
             if planned["mode"] in _NO_RESULT:
-                raise ValueError(f"{mode!r} is no result of a request in a batch")
+                raise ValueError(f"{mode!r} is not a possible result of a request in a batch")
             self._outcomes.append(planned)
 
     def script_calls(self, *items: str | Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ class Batches:
         batches = [{"id": b.id, "status": b.status, "requests": len(b.requests)} for b in self.by_id.values()]
         return {"calls": len(self.calls), "batches": batches}
 
-    def take(self, call: str, otherwise: Mode) -> Step:
+    def record_call(self, call: str, otherwise: Mode) -> Step:
         """Record a call ("POST /v1/messages/batches") and return its step. `otherwise`: the mode of single messages."""
         with self._lock:
             self.calls.append(call)
@@ -163,22 +163,22 @@ class Batches:
             self.by_id[batch.id] = batch
         return _json(batch.described(url))
 
-    def listed(self, api_key: str, query: Mapping[str, str], url: str) -> Reply:
-        """The key's batches, newest first, `limit` a page (20), after or before an id."""
-        mine = [batch for batch in reversed(self.by_id.values()) if batch.api_key == api_key]
-        ids = [batch.id for batch in mine]
+    def list_page(self, api_key: str, query: Mapping[str, str], url: str) -> Reply:
+        """A page of the key's batches, newest first: `limit` (by default 20) of them after or before an id."""
+        own = [batch for batch in reversed(self.by_id.values()) if batch.api_key == api_key]
+        ids = [batch.id for batch in own]
         limit = int(query.get("limit", 20))
         if query.get("before_id") in ids:
             end = ids.index(query["before_id"])
-            page, more = mine[max(0, end - limit) : end], end > limit
+            page, more = own[max(0, end - limit) : end], end > limit
         else:
             start = ids.index(query["after_id"]) + 1 if query.get("after_id") in ids else 0
-            page, more = mine[start : start + limit], len(mine) > start + limit
+            page, more = own[start : start + limit], len(own) > start + limit
         ends = {"first_id": page[0].id, "last_id": page[-1].id} if page else {"first_id": None, "last_id": None}
         return _json({"data": [batch.described(url) for batch in page], "has_more": more, **ends})
 
-    def one(self, batch_id: str, verb: str, api_key: str, url: str) -> Reply:
-        """One batch: `verb` is GET, "GET results" or "POST cancel"."""
+    def handle(self, batch_id: str, verb: str, api_key: str, url: str) -> Reply:
+        """Answer a call about one batch: `verb` is "GET", "GET results" or "POST cancel"."""
         batch = self.by_id.get(batch_id)
         if batch is None or batch.api_key != api_key:
             return trouble(404, "not_found_error", f"no batch {batch_id}")

@@ -1,4 +1,4 @@
-"""Rate limits like the service's: token buckets for each key and model, and counts of the calls let through."""
+"""Rate limits like the service's: token buckets for each key and model, and counts of admitted calls."""
 
 import datetime as dt
 import math
@@ -15,7 +15,7 @@ ROUNDED_TO = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Allowances a minute, and what the buckets hold when full. Raises ValueError for one that is not positive."""
+    """Allowances per minute, which are also the buckets' capacities. Raises ValueError if one is not positive."""
 
     requests: int = 50
     input_tokens: int = 30_000
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(slots=True)
 class TokenBucket:
-    """`level` may be below zero after output of unknown length. Times are seconds of one clock."""
+    """A token bucket. `level` may be negative after a long output. Times are monotonic seconds."""
 
     limit: int
     at: float
@@ -40,7 +40,7 @@ class TokenBucket:
         self.at = now
 
     def wait(self, need: float) -> float:
-        """Seconds until it holds `need`, or all that it can hold."""
+        """Seconds until it holds `need`, or is full."""
         return max(0.0, (min(need, self.limit) - self.level) * MINUTE / self.limit)
 
 
@@ -75,7 +75,7 @@ class Meter:
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 
     def admit(self, input_tokens: int, now: float) -> Refusal | None:
-        """Take a call's input from the buckets, or return why it is refused. Some output must remain too."""
+        """Take a call's input from the buckets, or return why it is refused. At least one output token must be left."""
         self._refill(now)
         needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         lacking = [name for name, need in needs.items() if self.buckets[name].level < need]
@@ -114,8 +114,8 @@ class Meter:
 
 
 def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
-    """The limit, what remains, and when all is full again, of these buckets together. Tokens are rounded as the service
-    rounds them.
+    """The limit, the remaining amount and the time of the reset of these buckets together. Tokens are rounded as the
+    service rounds them.
     """
     limit, remaining = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
@@ -126,10 +126,11 @@ def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime
 
 @dataclass(slots=True)
 class Counters:
-    """Counts since `start` (monotonic seconds). Tokens in count when a call is let in, tokens out when it is answered.
+    """Counts since `start` (monotonic seconds). Input tokens are counted when a call is admitted, output tokens when it
+    is answered.
 
-    `seconds` maps whole seconds since `start` to counts of: calls, requests (let in), served,
-    answered_429, input-tokens, output-tokens.
+    `seconds` maps whole seconds since `start` to counts of: calls, requests (admitted ones), served, answered_429,
+    input-tokens, output-tokens.
     """
 
     start: float
@@ -162,9 +163,9 @@ GENEROUS = Limits(requests=4000, input_tokens=4_000_000, output_tokens=800_000)
 
 @dataclass(slots=True)
 class Gate:
-    """Enforces `limits` for each key and model. None enforces none, and the headers have generous ones.
+    """Enforces `limits` for each key and model. With None it enforces none, and the headers state generous ones.
 
-    `filled` in [0, 1]: how full the buckets are at first; below 1 as if the key had been used before.
+    `filled` in [0, 1] is how full the buckets are at first, as if the key had been used before.
     """
 
     limits: Limits | None = None
@@ -173,7 +174,7 @@ class Gate:
     _meters: dict[tuple[str, str], Meter] = field(default_factory=dict)
 
     def limit(self, limits: Limits | None) -> None:
-        """Other limits from now on, with full buckets."""
+        """Enforce other limits from now on."""
         self.limits = limits
         self._meters.clear()
 
@@ -208,7 +209,7 @@ class Gate:
 
 
 def limits_from(order: Mapping[str, Any] | None) -> Limits | None:
-    """Limits as `/_script` names them. Raises ValueError for an unknown name or a number that is not positive."""
+    """The limits in an order to `/_script`. Raises ValueError for an unknown name or a number that is not positive."""
     try:
         return None if order is None else Limits(**order)
     except TypeError as error:

@@ -11,7 +11,7 @@ from grading.simulator.verdicts import credulous, verdict
 
 
 class Mode(StrEnum):
-    """What the simulator does with a call."""
+    """How the simulator answers a call."""
 
     VERDICT = "verdict"
     RATE_LIMIT = "rate_limit"
@@ -42,7 +42,7 @@ class Mode(StrEnum):
     DROP = "drop"
 
 
-# What a call meets: {"mode": ..., options}.
+# How a call is answered: {"mode": ..., options}.
 Step = Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ def step(item: str | Mapping[str, Any]) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRequest:
-    """A call to the Messages API, as far as the simulator cares."""
+    """The parts of a call to the Messages API that the simulator uses."""
 
     model: str
     system: str
@@ -141,8 +141,8 @@ TROUBLES: Mapping[Mode, Trouble] = {
 def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) -> Reply:
     """The reply to a request.
 
-    `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict; with a score alone
-    the rest of the verdict follows from that.
+    `options` may set message, retry_after, regain, cache_read_tokens, and any field of the verdict. With a score alone,
+    the other fields follow from it.
     """
     if mode in TROUBLES:
         error = TROUBLES[mode]

@@ -1,9 +1,9 @@
-"""The simulator: standard library only, scriptable while it runs.
+"""A simulated judge: an HTTP server that speaks the Messages API and is scripted while it runs. Standard library only.
 
     with Simulator(limits=Limits(requests=50)) as sim:
         sim.script("overloaded", {"mode": "verdict", "score": 0.8})   # the next two calls
         sim.mode = "usage_limits"                                     # and every call after them
-        sim.calls                                                     # what came in
+        sim.calls                                                     # the received calls
 
 Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...},
 "queue": [...], "limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ...,
@@ -40,13 +40,13 @@ class ReceivedCall:
 
 @dataclass(slots=True)
 class Simulator:
-    """A judge on 127.0.0.1. `mode`, with `options`, is what it does when nothing is scripted; `calls` is what came in.
+    """A judge on 127.0.0.1. Calls without a scripted step get `mode`, with `options`. `calls` are the received calls.
 
-    `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of
-    generous ones. The buckets are `filled` at first, a share in [0, 1]. A scripted error is answered before the limits
-    and takes nothing from them. `latency` is the mean time of a reply in seconds: between half and one and a half of
-    it, by the prompt.
-    `hang` calls wait until `release()` (then a verdict is sent) or `close()` (then the connection is dropped).
+    `limits` are enforced for each API key and model; None enforces none, and the headers state generous ones. `filled`
+    in [0, 1] is how full their buckets are at first. A scripted error is sent without counting against the limits.
+    `latency` is the mean time of a reply in seconds; a prompt always takes the same time, from half to one and a half
+    of it. Calls in mode `hang` wait until `release()` (then a verdict is sent) or `close()` (then the connection is
+    dropped).
     """
 
     port: int = 0
@@ -81,7 +81,7 @@ class Simulator:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Bind (port 0 finds a free one) and answer in threads. Raises OSError where the port is taken."""
+        """Bind the port (0 finds a free one) and answer in threads. Raises OSError if the port is taken."""
         self._server = Server(("127.0.0.1", self.port), self)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -94,11 +94,11 @@ class Simulator:
             self._server.server_close()
 
     def script(self, *items: str | Mapping[str, Any]) -> None:
-        """Queue what the next calls get: a mode, or {"mode": ..., options}. Raises ValueError for an unknown one."""
+        """Script the next calls, one step each: a mode, or {"mode": ..., options}. Raises ValueError for others."""
         self._queue.extend(step(item) for item in items)
 
     def release(self) -> None:
-        """Let every hanging call go on to its verdict."""
+        """Answer every hanging call with a verdict."""
         self._released.set()
         self._released = threading.Event()
 
@@ -119,40 +119,40 @@ class Simulator:
                 "batches": self.batches.state(),
             }
 
-    def take(self, path: str, request: MessagesRequest, api_key: str) -> tuple[ReceivedCall, Step]:
-        """Note a call and decide what it meets. One that a limit refuses uses up nothing, no step of the script."""
+    def record_call(self, path: str, request: MessagesRequest, api_key: str) -> tuple[ReceivedCall, Step]:
+        """Record a call and return it with its step. A call that a limit refuses uses up no scripted step."""
         with self._lock:
-            met = self._queue[0] if self._queue else {**self.options, "mode": Mode(self.mode)}
+            next_step = self._queue[0] if self._queue else {**self.options, "mode": Mode(self.mode)}
             refusal = None
             if not path.endswith("count_tokens"):
                 self.gate.counters.add(time.monotonic(), calls=1)
-                if met["mode"] not in TROUBLES:
-                    # What is read from a cache does not count.
-                    input_tokens = request.input_tokens - int(met.get("cache_read_tokens", 0))
+                if next_step["mode"] not in TROUBLES:
+                    # Tokens read from a cache do not count.
+                    input_tokens = request.input_tokens - int(next_step.get("cache_read_tokens", 0))
                     refusal = self.gate.admit(api_key, request.model, input_tokens)
             if refusal is not None:
-                met = {"mode": Mode.RATE_LIMIT, "message": refusal.message, "retry_after": refusal.retry_after}
+                next_step = {"mode": Mode.RATE_LIMIT, "message": refusal.message, "retry_after": refusal.retry_after}
             elif self._queue:
                 self._queue.popleft()
             call = ReceivedCall(
                 at=time.monotonic(),
                 path=path,
-                mode=met["mode"],
+                mode=next_step["mode"],
                 request=request,
                 api_key=api_key,
                 request_id=f"req_sim{len(self.calls) + 1:08d}",
                 refused_for="" if refusal is None else refusal.dimension,
             )
             self.calls.append(call)
-        return call, met
+        return call, next_step
 
-    def pause(self, call: ReceivedCall, met: Step) -> float:
-        """Seconds until this call is answered: scripted as "delay", or the latency; none where it is an error."""
+    def reply_seconds(self, call: ReceivedCall, call_step: Step) -> float:
+        """Seconds until this call is answered: the step's "delay", else by the latency; 0 for an error."""
         usual = 0.0 if call.mode in TROUBLES else self.latency * (0.5 + luck(call.request.user))
-        return float(met.get("delay", usual))
+        return float(call_step.get("delay", usual))
 
-    def answered(self, call: ReceivedCall, answer: Reply) -> dict[str, str]:
-        """Settle what a reply has cost; the headers that go with it."""
+    def count_reply(self, call: ReceivedCall, answer: Reply) -> dict[str, str]:
+        """Count a reply's output tokens. Returns the rate-limit headers."""
         with self._lock:
             if answer.output_tokens:
                 self.gate.write(call.api_key, call.request.model, answer.output_tokens)
@@ -160,16 +160,18 @@ class Simulator:
 
     @property
     def released(self) -> threading.Event:
-        """What a call hangs on. Take it before the call is recorded: whoever sees the call may release it at once."""
+        """The event that a hanging call waits for. Get it before the call is recorded, since the call may be released
+        as soon as it is.
+        """
         return self._released
 
     def wait(self, released: threading.Event) -> bool:
-        """Hang. True once released, False where the simulator closes."""
+        """Wait for the event. Returns False if the simulator is closing."""
         released.wait()
         return not self._closing
 
     def apply(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """An order from `/_script`. Raises ValueError for an unknown mode or limit."""
+        """Apply an order from `/_script`. Raises ValueError for an unknown mode or limit."""
         if order.get("reset"):
             with self._lock:
                 self._queue.clear()

@@ -1,4 +1,4 @@
-"""The simulator on the wire: a threaded HTTP server that speaks the Messages API and the Message Batches API."""
+"""The simulator's HTTP server: the Messages API and the Message Batches API."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ NO_REQUEST = MessagesRequest(model="", system="", user="", schema={}, input_toke
 
 
 class Server(ThreadingHTTPServer):
-    """Answers for one simulator, a thread a connection."""
+    """The server of one simulator, with a thread for each connection."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -30,7 +30,7 @@ class Server(ThreadingHTTPServer):
         self.sim = sim
         super().__init__(address, _Handler)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # a client that hung up is no news
+    def handle_error(self, request: Any, client_address: Any) -> None:  # clients hang up
         pass
 
 
@@ -69,40 +69,42 @@ class _Handler(BaseHTTPRequestHandler):
     def _judge(self, path: str, body: Mapping[str, Any]) -> None:
         sim, request = self.server.sim, _request(body)
         released = sim.released
-        call, met = sim.take(path, request, self._api_key())
-        time.sleep(sim.pause(call, met))
-        mode = self._survived(call.mode, released)
+        call, call_step = sim.record_call(path, request, self._api_key())
+        time.sleep(sim.reply_seconds(call, call_step))
+        mode = self._mode_of_reply(call.mode, released)
         if mode is None:
             return
         if path.endswith("count_tokens") and mode is Mode.VERDICT:
             answer = _json_reply(200, {"input_tokens": request.input_tokens})
         else:
-            answer = reply(mode, request, met, call.request_id)
-        self._send(answer, {"request-id": call.request_id, **sim.answered(call, answer)})
+            answer = reply(mode, request, call_step, call.request_id)
+        self._send(answer, {"request-id": call.request_id, **sim.count_reply(call, answer)})
 
     def _batches(self, path: str, body: Mapping[str, Any]) -> None:
         sim = self.server.sim
         released = sim.released
-        met = sim.batches.take(f"{self.command} {path}", Mode(sim.mode))
-        time.sleep(float(met.get("delay", 0)))
-        mode = self._survived(met["mode"], released)
+        call_step = sim.batches.record_call(f"{self.command} {path}", Mode(sim.mode))
+        time.sleep(float(call_step.get("delay", 0)))
+        mode = self._mode_of_reply(call_step["mode"], released)
         if mode is None:
             return
         request_id, key = f"req_simbatch{len(sim.batches.calls):05d}", self._api_key()
         if mode is not Mode.VERDICT:
-            answer = reply(mode, NO_REQUEST, met, request_id)
+            answer = reply(mode, NO_REQUEST, call_step, request_id)
         elif path == BATCHES and self.command == "POST":
             requests = [(str(item["custom_id"]), _request(item["params"])) for item in body.get("requests", ())]
             answer = sim.batches.create(requests, key, sim.url)
         elif path == BATCHES:
-            answer = sim.batches.listed(key, dict(parse_qsl(urlsplit(self.path).query)), sim.url)
+            answer = sim.batches.list_page(key, dict(parse_qsl(urlsplit(self.path).query)), sim.url)
         else:
             batch_id, _, verb = path.removeprefix(f"{BATCHES}/").partition("/")
-            answer = sim.batches.one(batch_id, f"{self.command} {verb}".strip(), key, sim.url)
+            answer = sim.batches.handle(batch_id, f"{self.command} {verb}".strip(), key, sim.url)
         self._send(answer, {"request-id": request_id})
 
-    def _survived(self, mode: Mode, released: threading.Event) -> Mode | None:
-        """What to answer; None, and the connection ended, where there is to be no answer."""
+    def _mode_of_reply(self, mode: Mode, released: threading.Event) -> Mode | None:
+        """The mode of the reply, after a hanging call was released. None if there is to be no reply: the connection is
+        closed then.
+        """
         if mode is Mode.DROP or (mode is Mode.HANG and not self.server.sim.wait(released)):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -110,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         return Mode.VERDICT if mode is Mode.HANG else mode
 
     def _api_key(self) -> str:
-        """The SDK sends it as a bearer token, older clients as a header of its own."""
+        """The API key: a bearer token from the SDK, the header x-api-key from older clients."""
         bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         return self.headers.get("x-api-key", bearer)
 
@@ -134,7 +136,7 @@ def _json_reply(status: int, body: Mapping[str, Any] | list[dict[str, Any]]) -> 
 
 
 def _request(body: Mapping[str, Any]) -> MessagesRequest:
-    """A call's body, its tokens counted. A schema is text that the service adds to the prompt."""
+    """The request in a call's body, with its number of tokens, to which a schema adds its own text."""
     system = _text(body.get("system", ""))
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
     user = "\n".join(_text(message.get("content", "")) for message in body.get("messages", ()))

@@ -1,7 +1,5 @@
-"""What the ledger says of the incident's sessions, and what a site would believe that learned the floor for them.
-
-Nothing is computed here that the bandit does not compute itself: both beliefs are its own posterior, the other one of
-the same ledger with other rewards.
+"""The ledger's rows about the incident's sessions, and the arm's posterior: as it is, and as it would be on a site that
+learns the floor for a missing grade. Both posteriors are the bandit's own, the second one with other rewards.
 """
 
 import datetime as dt
@@ -131,28 +129,29 @@ class Ledger:
         if until is not None:
             rows = rows.filter(recorded_at__lte=until)
         net: Counter[tuple[object, ...]] = Counter()
-        for *what, op in rows.values_list("arm", "grader__source", "effective_day", "value_micro", "cost_micro", "op"):
-            net[tuple(what)] += 1 if op == LedgerEntry.Op.APPLY else -1
-        return {what for what, live in net.items() if live}
+        columns = ("arm", "grader__source", "effective_day", "value_micro", "cost_micro")
+        for *reward, op in rows.values_list(*columns, "op"):
+            net[tuple(reward)] += 1 if op == LedgerEntry.Op.APPLY else -1
+        return {reward for reward, count in net.items() if count}
 
     def belief(self, until: dt.datetime | None = None) -> ArmBelief:
-        """What this site believes today, from what it knew at `until`, or from all it knows."""
+        """The arm's posterior today by the rows recorded until `until`, or by all rows."""
         if until not in self._beliefs:
             self._beliefs[until] = ArmBelief.from_outlook(posterior_of(BANDIT, self.now, known_by=until))
         return self._beliefs[until]
 
     @cached_property
     def without(self) -> ArmBelief:
-        """What the site would believe without these sessions."""
+        """The arm's posterior without these sessions."""
         return self._with_rewards(None)
 
     @cached_property
     def with_floors(self) -> ArmBelief:
-        """What the site would believe if the judge had graded each of these sessions at the floor."""
+        """The arm's posterior if the judge had graded each of these sessions at the floor."""
         return self._with_rewards(settings.FLOOR)
 
     def _with_rewards(self, value: float | None) -> ArmBelief:
-        """The belief if each session had this reward from the judge, or none."""
+        """The arm's posterior if each session had this reward from the judge, or none."""
         credit = None if value is None else Credit(value=value, grader=GraderKey(source=Source.JUDGE))
         changes = [
             HypotheticalReward(

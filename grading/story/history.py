@@ -1,9 +1,8 @@
-"""Two weeks of made-up history with one bad week in it, through the ordinary intake and the ordinary judge.
+"""The demo's history: two weeks of made-up sessions, submitted and judged through the site's own code.
 
-In the bad week a package mirror is down, so that code and infra work goes badly, and for a night the judge's quota is
-gone: what came in that day gets its verdicts on the next. One of that day's sessions worked in a worktree, whose log is
-a stub. A new version of the harness arrives with the bad week, so that Insight has something to tell apart. Nothing in
-it is drawn: it is the same on every site.
+In the second week a package mirror is down, so that code and infra sessions get worse verdicts, and a new version of
+the harness is in use, so that Insight has versions to compare. On one day the judge's quota is exhausted: its sessions
+are judged the next day, and one of them has a log without any commands. The history is the same on every site.
 """
 
 import datetime as dt
@@ -30,7 +29,7 @@ DAYS, A_DAY, BAD_DAYS = 14, 5, 7
 VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5
-# What a category's work is usually worth, and what was done for it.
+# By category: the usual verdict, and the title of its sessions.
 USUAL = {
     "code": (0.66, "Add a retry to the upload client"),
     "infra": (0.72, "Move the nightly build to the new runner"),
@@ -41,17 +40,17 @@ USUAL = {
     "news": (0.44, "Read what is new about agents"),
     "social": (0.36, "Answer the open questions"),
 }
-# What the mirror's week takes off a verdict.
+# By category: how much lower verdicts are while the mirror is down.
 MIRROR_DOWN = {"code": 0.16, "infra": 0.26}
-# What a run of the tests prints.
+# The output of a test run.
 PASSED = "\n".join(f"tests/test_client.py::test_case_{number:02d} PASSED" for number in range(1, 34))
-# Added to the usual in turn, so that a category's work differs from day to day.
+# Added to the usual verdict, one after the other, so that verdicts vary.
 WAVE = (0.0, 0.08, -0.06, 0.12, -0.11, 0.04, -0.03)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """A session of the history: `verdict` in [0, 1] is what the judge says of it."""
+class PastSession:
+    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down."""
 
     name: str
     category: str
@@ -85,23 +84,23 @@ class Past:
         return log(self.name, self.started_at, self.title, commands, last, version=self.version)
 
 
-def plan(today: dt.datetime) -> Iterator[Past]:
+def plan(today: dt.datetime) -> Iterator[PastSession]:
     """The sessions of the DAYS before `today`, oldest first."""
     midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
     categories = tuple(USUAL)
     for number in range(DAYS * A_DAY):
         days_ago, turn = DAYS - number // A_DAY, number % A_DAY
-        # Three steps at a time: each category has its turn, at another hour of each day.
+        # In steps of three, so that each category comes at another hour of each day.
         category = categories[number * 3 % len(categories)]
         usual, title = USUAL[category]
-        less = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
-        yield Past(
+        loss = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
+        yield PastSession(
             name=f"{number + 1:04x}-{category}",
             category=category,
             title=title,
             ended_at=midnight - dt.timedelta(days=days_ago) + dt.timedelta(hours=8 + 3 * turn),
-            verdict=round(usual + WAVE[number % len(WAVE)] - less, 2),
-            is_hampered=bool(less),
+            verdict=round(usual + WAVE[number % len(WAVE)] - loss, 2),
+            is_hampered=bool(loss),
             is_stub=days_ago == OUTAGE and category == "cross-repo",
             version=VERSION if days_ago <= BAD_DAYS else VERSION_BEFORE,
             pull_request=500 + number if category == "cross-repo" else None,
@@ -118,11 +117,13 @@ class MovedClock(dt.datetime):
         return dt.datetime.now(tz) + cls.shift
 
 
-def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    """Submit and judge all sessions, each at its own time; yields each session once its reward is there.
+def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
+    """Submit and judge the whole history, each session at its own time. Yields each session, judged unless the quota is
+    exhausted.
 
-    For a site whose judge is this running simulator, and on which nothing else runs. Every row gets the time of the
-    story, because Django's clock is moved for as long as this runs.
+    For a site whose judge is this running simulator, and on which nothing else runs. Django's clock is moved for as
+    long as this runs: every row, of whatever table, then has the time of the story, and pages that show two of them
+    agree.
     """
     is_database_clock = settings.DATABASE_CLOCK
     try:
@@ -133,36 +134,36 @@ def live_through(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
 
 
 def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    put_clock(next(plan(today)).ended_at)
-    budget.set_policy(by=None, repeat_share=0, second_share=0)  # what is asked twice is drawn by each site's own chance
+    set_clock(next(plan(today)).ended_at)
+    budget.set_policy(by=None, repeat_share=0, second_share=0)  # repeated readings are drawn differently on each site
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "The demo's own agent"})
-    late: list[tuple[Past, Session]] = []
+    unjudged: list[tuple[PastSession, Session]] = []
     for past in plan(today):
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
-        if late and not is_out:
-            put_clock(late[-1][0].ended_at + dt.timedelta(hours=10))
+        if unjudged and not is_out:
+            set_clock(unjudged[-1][0].ended_at + dt.timedelta(hours=10))
             quota.probe_now()
-            for each, session in late:
-                verdict_on(judge, session, each.verdict)
-            late.clear()
-        put_clock(past.ended_at + dt.timedelta(minutes=1))
+            for each, session in unjudged:
+                judge_with(judge, session, each.verdict)
+            unjudged.clear()
+        set_clock(past.ended_at + dt.timedelta(minutes=1))
         session = submit(agent, past)
         if is_out:
-            late.append((past, session))
+            unjudged.append((past, session))
             judge.mode = Mode.USAGE_LIMITS
             judge.options = {"regain": f"{past.ended_at + dt.timedelta(days=1):%Y-%m-%d at 06:00}"}
-            judge_one(session)
+            judge_session(session)
         else:
-            verdict_on(judge, session, past.verdict)
+            judge_with(judge, session, past.verdict)
         yield session
 
 
 def simulator() -> Simulator:
-    """One for the address at which the site looks for its judge, not yet started."""
+    """A simulator, not yet started, for the port of ANTHROPIC_BASE_URL."""
     return Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0)
 
 
-def submit(agent: Agent, past: Past) -> Session:
+def submit(agent: Agent, past: PastSession) -> Session:
     facts = {"pull_requests": [f"https://example.test/upstream/pull/{past.pull_request}"]} if past.pull_request else {}
     return intake.submit(
         agent=agent,
@@ -180,15 +181,17 @@ def submit(agent: Agent, past: Past) -> Session:
     ).session
 
 
-def verdict_on(judge: Simulator, session: Session, value: float) -> None:
+def judge_with(judge: Simulator, session: Session, value: float) -> None:
+    """Let the simulator give the session this verdict."""
     judge.mode, judge.options = Mode.VERDICT, {"score": value}
-    judge_one(session)
+    judge_session(session)
 
 
-def judge_one(session: Session) -> None:
+def judge_session(session: Session) -> None:
     for job in JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT):
         worker.run(job.pk)
 
 
-def put_clock(to: dt.datetime) -> None:
+def set_clock(to: dt.datetime) -> None:
+    """Move Django's clock, so that it shows `to` now."""
     MovedClock.shift = to - dt.datetime.now(dt.UTC)

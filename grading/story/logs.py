@@ -1,4 +1,4 @@
-"""Logs as Claude Code writes them, of sessions that were made up."""
+"""Made-up logs in the format of Claude Code."""
 
 import datetime as dt
 import json
@@ -20,7 +20,7 @@ def log(
     *,
     version: str = VERSION,
 ) -> bytes:
-    """A session's whole log, a minute for each of its lines; nothing in it but what is said here is by chance."""
+    """A session's whole log, with one line a minute. The same arguments give the same log."""
     lines: list[dict[str, Any]] = []
 
     def add(role: str, content: object) -> None:

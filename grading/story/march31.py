@@ -1,7 +1,8 @@
-"""31 March, the day the reward lied, in seven steps: each really does it, and shows its figures from the ledger.
+"""The incident of 31 March, replayed on a demo site in seven steps, with figures from the ledger after each.
 
-The judge's quota runs out, and two sessions with real pull requests come in with the log of another. Here they get a
-provisional reward until the verdict comes. A site that takes a missing grade for a bad one learns the floor, twice.
+The judge's quota is exhausted, and two sessions with real pull requests are submitted with another session's log. They
+get a provisional reward until their verdicts. A site that treats a missing grade as a bad one would learn the floor
+twice.
 """
 
 import datetime as dt
@@ -37,20 +38,20 @@ from grading.story.logs import MODEL, log
 from grading.vocabulary import Reason, Source
 from grading.wakeup import publish
 
-# What the judge says of the two sessions, and what a person says of the first.
+# The judge's verdict on the two sessions, and a person's grade of the first.
 VERDICT, CORRECTED = 0.76, 0.8
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECONDS = 5.0
 # How often recording that a step was pressed is tried, and the pause between two tries.
 MAX_TRIES, SECONDS_BETWEEN_TRIES = 50, 0.1
 WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, repeated.id)
-# The session whose log the others came with. It stays when the others are erased, so the next time it has a number.
+# The session whose log the others are submitted with. It stays when the others are erased, so later rounds number it.
 OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minutes=50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
-    """A session that opened a pull request, and whose log is another's. It ended `before` it is submitted."""
+class MixedUpSession:
+    """A session that opened a pull request and is submitted with another's log. It ended `before` its submission."""
 
     name: str
     pull_request: int
@@ -58,8 +59,10 @@ class Worked:
     before: dt.timedelta
 
 
-FIRST = Worked(name="71a3", pull_request=619, task="Fix the lesson matcher upstream", before=dt.timedelta(minutes=20))
-SECOND = Worked(
+FIRST = MixedUpSession(
+    name="71a3", pull_request=619, task="Fix the lesson matcher upstream", before=dt.timedelta(minutes=20)
+)
+SECOND = MixedUpSession(
     name="a517", pull_request=620, task="Document the lesson matcher upstream", before=dt.timedelta(minutes=5)
 )
 BOTH = (FIRST, SECOND)
@@ -79,7 +82,7 @@ def is_demo() -> bool:
     return bool(settings.DEMO and settings.SIMULATED and is_local)
 
 
-# --- how far it has come ---------------------------------------------------------------------------------------------
+# --- the state of the incident ---------------------------------------------------------------------------------------
 
 
 class Incident:
@@ -201,7 +204,7 @@ def ask_again(by: User) -> None:
 
 
 def earlier(by: dt.timedelta) -> dt.datetime:
-    """The moment `by` ago, but not before today: rewards of earlier days would change the figures."""
+    """The time `by` ago, but not before today: rewards of earlier days would change the figures."""
     now = clock.now()
     return max(now - by, start_of_day(now))
 
@@ -391,7 +394,7 @@ def _rewards(incident: Incident, step: StoryStep) -> Iterator[Figure]:
         )
 
 
-def _changes(incident: Incident, before: StoryStep, after: StoryStep, *which: Worked) -> Iterator[Figure]:
+def _changes(incident: Incident, before: StoryStep, after: StoryStep, *which: MixedUpSession) -> Iterator[Figure]:
     for each in which or BOTH:
         was = incident.ledger.reward(each.name, incident.end_of(before))
         now = incident.ledger.reward(each.name, incident.end_of(after))

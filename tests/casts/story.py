@@ -20,7 +20,7 @@ def start(settings, folder) -> None:
 def live_history(sim, monkeypatch) -> None:
     """Three days of the demo's history: fifteen sessions."""
     monkeypatch.setattr(history, "DAYS", 3)
-    assert len([*history.live_through(timezone.now(), sim)]) == 15
+    assert len([*history.load(timezone.now(), sim)]) == 15
 
 
 def states(client) -> list[str]:

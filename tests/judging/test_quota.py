@@ -142,7 +142,7 @@ def test_a_sweep_that_takes_long_to_say_what_waits_wakes_workers_before_it_goes_
         jobs = [site.judge_job() for _ in range(4)]
         ask(jobs[0])
         sweeper.sweep()
-    monkeypatch.setattr(sweeper, "NOTE_SECONDS", -1)
+    monkeypatch.setattr(sweeper, "RECORD_SECONDS", -1)
     sim.mode = Mode.VERDICT
     with at(hours=12):
         ask(jobs[0])

@@ -71,7 +71,7 @@ def test_replies_take_their_latency_from_the_prompt_and_errors_take_none(sim):
     with pytest.raises(anthropic.OverloadedError):
         ask(sim)
     times = {user: MessagesRequest(model="m", system="", user=user, schema={}, input_tokens=1) for user in "abcdef"}
-    waits = [sim.pause(*sim.take("/v1/messages", request, "k")) for request in times.values()]
+    waits = [sim.reply_seconds(*sim.record_call("/v1/messages", request, "k")) for request in times.values()]
     assert all(5 <= wait <= 15 for wait in waits)
     assert len(set(waits)) == len(waits)
 

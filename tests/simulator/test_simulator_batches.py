@@ -150,5 +150,5 @@ def test_batches_are_scripted_over_http(sim, batches):
 
 
 def test_what_is_no_outcome_is_refused(sim):
-    with pytest.raises(ValueError, match="no result"):
+    with pytest.raises(ValueError, match="not a possible result"):
         sim.batches.script("hang")

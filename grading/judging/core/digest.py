@@ -12,7 +12,7 @@ one is left out. An entry is written (redacted, quoted) only when there is room 
 import hashlib
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -255,47 +255,51 @@ def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
     Within a tier, entries are chosen by weight and then the latest first, up to the first that does not fit. `total` is
     the number of entries of the section, with those that were dropped before.
     """
-    chosen: dict[int, tuple[DigestEntry, str]] = {}
+    if budget < GAP:
+        return Fitted(text="", numbers=frozenset(), failures=0, is_all=total == 0)
+    texts: dict[int, str] = {}  # by order
+    entries: list[DigestEntry] = []
     remaining = budget - GAP
     is_whole = True
     needs = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
     for index, tier in enumerate(tiers):
         room = max(int(remaining * tier.share), remaining - sum(needs[index + 1 :]))
-        each = _entry_limit(tier, room)
-        is_whole = is_whole and each == FULL
+        limit = _entry_limit(tier, room)
+        is_whole = is_whole and limit == FULL
         for entry in sorted(tier.entries, key=lambda entry: (entry.weight, entry.order), reverse=True):
-            text = entry.text(each)
+            text = entry.text(limit)
             cost = len(text) + 1 + GAP
             if cost > room:
                 break
             room -= cost
             remaining -= cost
-            chosen[entry.order] = entry, text
-    if budget < GAP:
-        return Fitted(text="", numbers=frozenset(), failures=0, is_all=total == 0)
-    entries = [entry for entry, _ in chosen.values()]
-    numbers = frozenset(number for entry in entries for number in entry.numbers)
-    covered = {*chosen, *(order for entry in entries for _, order in entry.like)}
-    # Entries that are folded into a chosen one are not left out.
-    folded = deque(sorted(covered - chosen.keys()))
-    lines: list[str] = []
-    previous = -1
-    for order in [*sorted(chosen), total]:
-        skipped = order - previous - 1
-        while folded and folded[0] < order:
-            folded.popleft()
-            skipped -= 1
-        if skipped > 0:
-            lines.append(f"({skipped} left out)")
-        if order in chosen:
-            lines.append(chosen[order][1])
-        previous = order
+            texts[entry.order] = text
+            entries.append(entry)
+    folded = {order for entry in entries for _, order in entry.like} - texts.keys()
     return Fitted(
-        text="\n".join(lines),
-        numbers=numbers,
+        text="\n".join(_with_gaps(texts, folded, total)),
+        numbers=frozenset(number for entry in entries for number in entry.numbers),
         failures=sum(entry.failures for entry in entries),
-        is_all=is_whole and len(covered) == total,
+        is_all=is_whole and len(texts) + len(folded) == total,
     )
+
+
+def _with_gaps(texts: Mapping[int, str], folded: Collection[int], total: int) -> Iterator[str]:
+    """The texts in their order, with a line for each gap between them.
+
+    `texts` and `folded` have places from 0 to `total`. A folded entry is no gap, because another entry stands for it.
+    """
+    skipped = 0
+    for order in range(total):
+        if order in texts:
+            if skipped:
+                yield f"({skipped} left out)"
+            skipped = 0
+            yield texts[order]
+        elif order not in folded:
+            skipped += 1
+    if skipped:
+        yield f"({skipped} left out)"
 
 
 def _entry_limit(tier: Tier, room: int) -> int:

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         if Session.objects.exists():
             raise CommandError("This site has sessions already; nothing was loaded.")
         with history.simulator() as judge:
-            sessions = history.live_through(timezone.now(), judge)
+            sessions = history.load(timezone.now(), judge)
             count = sum(1 for _session in tqdm(sessions, total=history.DAYS * history.A_DAY, disable=None))
         for compute in (read_costs, read_calibration, read_insight):  # or pages would lack these for some minutes
             compute()
