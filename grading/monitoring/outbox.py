@@ -44,7 +44,7 @@ def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
     """Queue a test message to each of these destinations, for the operator `by`."""
     content = {
         "title": "A test",
-        "detail": f"{by.get_username()} wanted to see whether notices arrive. This one did.",
+        "detail": f"This is a test that {by.get_username()} sent. Notices arrive on this channel.",
         "what_to_do": "Nothing.",
         "link": link("admin:notices"),
     }
@@ -102,7 +102,7 @@ def _queue(
     if not parts:
         parts = (content["detail"], f"What to do: {content['what_to_do']}", content["link"])
     if about is About.RESOLVED:
-        parts = (f"This no longer holds: {content['title']}.", f"It had said: {content['detail']}", content["link"])
+        parts = (f"This alarm has closed: {content['title']}.", f"The alarm was: {content['detail']}", content["link"])
     queued, now = [], clock.now()
     for destination in to:
         key = uuid.uuid4()

@@ -90,18 +90,18 @@ def pill(page):
 def test_a_frozen_worker_and_a_frozen_scheduler_are_on_every_page_are_told_and_are_over_by_themselves(programs, hook):
     wait_for(lambda: set(counts()) == set(Component) and min(counts().values()) > 15)
     page = programs.page()
-    assert "stands still" not in page
+    assert "has stopped" not in page
     assert "icon." in page
     programs.signal("worker", signal.SIGSTOP)
-    wait_for(lambda: "Worker stands still" in pill(programs.page()), 60)
+    wait_for(lambda: "Worker has stopped" in pill(programs.page()), 60)
     page = programs.page()
-    assert "⚠ Worker stands still ·" in page
+    assert "⚠ Worker has stopped ·" in page
     assert "icon-stopped." in page
-    assert "The worker stands still since" in page
+    assert "The worker has not responded since" in page
     assert "Verdicts come in" not in programs.page("/quota/") + programs.page("/")
     wait_for(lambda: ("opened", "worker") in told(hook), 30)
     programs.signal("beat", signal.SIGSTOP)
-    wait_for(lambda: "Worker and scheduler stand still" in pill(programs.page()), 60)
+    wait_for(lambda: "Worker and scheduler have stopped" in pill(programs.page()), 60)
     for name in ("worker", "beat"):
         programs.signal(name, signal.SIGCONT)
     wait_for(lambda: "still" not in pill(programs.page()), 60)
