@@ -119,8 +119,8 @@ def decide_break(arm: Arm, day: date, *, is_confirmed: bool, by: str, why: str =
         is_detected = detected is not None and detected.day == day
         if not is_detected and not current.break_decisions.filter(day=day).exists():
             raise ValueError(
-                f"{current} has no break on {day}: nothing was saved. Its rewards were corrected meanwhile, or more "
-                "came; look at what is believed now."
+                f"Nothing was saved, because {current} no longer has a break on {day}. Its rewards have changed in "
+                "the meantime. Check the current estimates."
             )
         decision = BreakDecision.objects.create(
             bandit=current.bandit, arm=current, day=day, kept=is_confirmed, by=by, note=why[:MAX_WHY]

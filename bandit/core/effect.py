@@ -51,8 +51,8 @@ RECENT_DAYS, MIN_RECENT_SHARE = 28, 0.5
 MIN_VARIANCE = 1e-12
 # How sentences describe each design.
 DESIGN_TEXTS = {
-    StudyDesign.CAUSAL: "Causal, from a drawn holdout",
-    StudyDesign.OBSERVATIONAL: "Observational, what went together and not what caused it",
+    StudyDesign.CAUSAL: "Causal (random holdout)",
+    StudyDesign.OBSERVATIONAL: "Observational (correlation, not cause)",
 }
 
 
@@ -163,11 +163,11 @@ def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = Non
     )
     if verdict is EffectVerdict.OPEN and not why:
         if effect.more is None:
-            why = "nothing is held out by chance any more, so that no session will decide it"
+            why = "the lesson is no longer withheld at random, so more sessions will not decide it"
         elif effect.more:
             why = f"about {about(effect.more)} more sessions would decide an effect of {RELEVANT_EFFECT:.2f}"
         else:
-            why = f"there are sessions enough for an effect of {RELEVANT_EFFECT:.2f}; a smaller one takes more"
+            why = f"there are enough sessions for an effect of {RELEVANT_EFFECT:.2f}, but a smaller effect needs more"
     return replace(effect, sentence=_sentence(effect, "by the draw", why))
 
 
@@ -191,19 +191,23 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
     unscored = draws.unscored()
     if unscored.differ:
         shares = f"{100 * unscored.taken:.0f} % of those with it and {100 * unscored.held_out:.0f} % of those without"
-        return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
+        return EffectVerdict.OPEN, (
+            f"{shares} have no reward, a difference beyond chance, so the missing rewards may differ too"
+        )
     if unscored.are_chosen:
-        return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
+        return EffectVerdict.OPEN, (
+            f"{100 * unscored.lost:.0f} % of its draws led to no session, so the agent may choose which draws to use"
+        )
     if bets.evidence >= least:
         recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
         least_recent = MIN_RECENT_SHARE * bets.mean
         # Whether the recent effect is nearer to 0 than `least_recent`, or of the opposite sign; without outcomes, no.
         is_weaker = len(recent.x) and (recent.mean - least_recent) * bets.mean < 0
         if is_weaker and recent.excludes(least_recent):
-            return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
+            return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not confirm it"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
     if bets.excludes(RELEVANT_EFFECT) and bets.excludes(-RELEVANT_EFFECT):
-        return EffectVerdict.NEGLIGIBLE, f"surely less than {RELEVANT_EFFECT:.2f} either way"
+        return EffectVerdict.NEGLIGIBLE, f"certainly less than {RELEVANT_EFFECT:.2f} in either direction"
     return EffectVerdict.OPEN, ""
 
 
@@ -259,7 +263,7 @@ def _describe_shortage(trials: Trials, least: int) -> str:
     for group, name in zip(trials.groups(), ("with", "without"), strict=True):
         rows, days = len(group.outcome), len(np.unique(group.day))
         if rows < least or days < MIN_DAYS:
-            return f"{rows} sessions {name} it on {days} days, where {least} on {MIN_DAYS} are needed"
+            return f"{rows} sessions {name} it on {days} days, but {least} sessions on {MIN_DAYS} days are needed"
     return ""
 
 
@@ -307,7 +311,7 @@ def _windows(trials: Trials) -> Iterator[Window]:
 def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     """The conclusion as text: `how` sessions got the arm, and `why` there is no stronger verdict, "" for no reason."""
     if effect.difference is None:
-        return f"Cannot tell: insufficient, {why}."
+        return f"Not enough data: {why}."
     verdict = "no verdict" if effect.verdict is EffectVerdict.OPEN else effect.verdict
     difference = effect.difference
     numbers = f"{signed(difference.mean)} (90 % interval {signed(difference.low)} to {signed(difference.high)})"
@@ -317,4 +321,4 @@ def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     if worst is None or not effect.striking:
         return sentence
     days = f"{date.fromordinal(worst.first)} to {date.fromordinal(worst.last)}"
-    return f"{sentence} To be looked at: {signed(worst.difference)} over {worst.firings} firings from {days}."
+    return f"{sentence} Check the {worst.firings} sessions with it from {days}: {signed(worst.difference)}."

@@ -126,7 +126,7 @@ def test_what_was_decided_later_was_not_known_before():
 
 def test_a_break_that_is_gone_by_now_is_said_to_be():
     teach(after=0.7)
-    with pytest.raises(ValueError, match="has no break on 2026-03-21"):
+    with pytest.raises(ValueError, match="no longer has a break on 2026-03-21"):
         arms.decide_break(code(), BREAK, is_confirmed=False, by="rita")
     assert not BreakDecision.objects.exists()
 
@@ -150,4 +150,4 @@ def test_every_decision_is_seen_at_once():
 def test_a_decision_for_an_arm_that_broke_says_so():
     teach()
     said = select(bandit="category", decision_id="d1", supply={"code": 1}, now=NOW).explanation["sentences"]
-    assert "code broke on 2026-03-21: what it earned before counts no more." in said
+    assert "code changed on 2026-03-21, so its earlier rewards no longer count." in said

@@ -112,11 +112,13 @@ def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, 
     sources = choices(snapshot)
     if source not in sources:
         expected = ", ".join(sources) or "nothing yet"
-        raise QueryRefused(f"{quoted(source)} counts for nothing here; what counts is {expected}.")
+        raise QueryRefused(
+            f"{quoted(source)} has no weight in this bandit. Choose one of the sources that count: {expected}."
+        )
     before, after = what_if_without(snapshot.bandit.name, source, now)
     arm_moves = moves(snapshot.bandit.name, before, after)
     return WhatIf(
-        what=f"if {source} grades counted for nothing",
+        what=f"if {source} grades did not count",
         short=f"without {source}",
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
@@ -152,7 +154,7 @@ def find_session(text: str) -> Session:
     """The session with this number or id, or the end of one. Raises QueryRefused for none and for several."""
     text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
-        raise QueryRefused("Which session? Expected its number, its id, or the end of its id.")
+        raise QueryRefused("Enter a session: its number, its id, or the last characters of its id.")
     ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()
     by_id = Session.objects.filter(Q(external_id=text) | ends)
     is_key = text.isascii() and text.isdecimal() and len(text) <= MAX_KEY_DIGITS
@@ -162,7 +164,9 @@ def find_session(text: str) -> Session:
         raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
     if len(matches) > 1:
         ids = ", ".join(each.external_id for each in matches)
-        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Type more of it.")
+        raise QueryRefused(
+            f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Enter more characters of the id."
+        )
     return matches[0]
 
 
@@ -175,7 +179,7 @@ def _without_outage(
 ) -> WhatIf:
     outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
-        raise QueryRefused(f"No outage {quoted(text)} is known in this period; choose one from the list.")
+        raise QueryRefused(f"There was no outage {quoted(text)} in this period. Choose one from the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
@@ -191,9 +195,9 @@ def _without_outage(
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
     ended, changed = len(keys), len(changes)
     unchanged = [
-        f"{judged} judged since, whose grade is used" * bool(judged),
-        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
-        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
+        f"{judged} judged later, whose grade is used" * bool(judged),
+        f"{fallback - changed} of arms without any verdict, left unchanged" * (fallback > changed),
+        f"{ended - fallback - judged} with another grade or none, left unchanged" * (ended > fallback + judged),
     ]
     rest = ", ".join(filter(None, unchanged))
     return WhatIf(
@@ -202,9 +206,9 @@ def _without_outage(
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
         after=after,
-        note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
-        "fallback grades are read as the mean of what the judge gave the same arm at other times."
-        f"{f' The others: {rest}.' if rest else ''}",
+        note=f"This is an estimate for {changed} of the {ended} session{'' if ended == 1 else 's'} that ended during "
+        "the outage. Their fallback grades are replaced by the mean of the judge’s grades for the same arm at "
+        f"other times.{f' The others: {rest}.' if rest else ''}",
     )
 
 

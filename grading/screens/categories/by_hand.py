@@ -29,7 +29,7 @@ def show(request: StaffRequest) -> HttpResponse:
     category = categories().filter(name=params.get("category", "")[:200]).first()
     if request.method == "POST":
         if category is None:
-            messages.error(request, "Choose a category first; nothing was changed.")
+            messages.error(request, "Nothing was changed. Choose a category first.")
         else:
             try:
                 change = changes.set_by_hand(
@@ -43,7 +43,9 @@ def show(request: StaffRequest) -> HttpResponse:
                 messages.error(request, str(error))
             else:
                 count = f"{change.total} session{'' if change.total == 1 else 's'}"
-                messages.success(request, f"{count} set to {category}. No judge was called, and you can undo it.")
+                messages.success(
+                    request, (f"{count} set to {category}. The judge wasn’t called, and you can undo this.")
+                )
         back = BACK.get(params.get("back", ""))
         if back is not None and len(ids) == 1:
             return redirect(back, pk=ids[0])
@@ -78,7 +80,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
         except ChangeRefused as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, "Undone: exactly what was there before is restored.")
+            messages.success(request, "Undone. The previous categories and rewards are restored exactly.")
         back, key = BACK.get(request.POST.get("back", "")), primary_key(request.POST.get("session", ""))
         if back is not None and key:
             return redirect(back, pk=key)

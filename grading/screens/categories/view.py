@@ -54,7 +54,7 @@ def show(request: StaffRequest) -> HttpResponse:
         if do == "preview" or draft.problem:
             return TemplateResponse(request, "categories/categories.html", {**page(draft), "previewed": True})
         edits.save(draft.row())
-        messages.success(request, "Rule saved. New sessions that it catches get its category.")
+        messages.success(request, "The rule is saved. New sessions that match it get its category.")
     elif rule is not None and do in {"up", "down"}:
         edits.move(rule, up=do == "up")
     elif rule is not None and do in {"on", "off"}:
@@ -144,7 +144,7 @@ def apply(request: StaffRequest) -> None:
         messages.error(request, str(error))
         return
     remaining = len(change.todo)
-    rest = f" {remaining} remain; a worker changes them within minutes." if remaining else ""
+    rest = f" A worker changes the remaining {remaining} within minutes." if remaining else ""
     done = f"{change.total} session{'' if change.total == 1 else 's'}"
     messages.success(request, f"Categories of {done} set. You can undo it below.{rest}")
 

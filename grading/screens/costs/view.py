@@ -136,7 +136,7 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
         spend = spends.get(day, Spend())
         label = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
         if spend.unknown_cost:
-            label += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
+            label += f", {spend.unknown_cost} more calls estimated at {usd(spend.expected_usd)}"
         bars.append(charts.DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=label))
     return charts.costs(bars)
 
@@ -150,7 +150,7 @@ def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     return [
         _table(
             "agent",
-            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.sum_by(spends, 1)],
+            [(name or "none (key tests and canaries)", spend) for (name,), spend in costs.sum_by(spends, 1)],
         ),
         _table("model", [(name or "not said", spend) for (name,), spend in costs.sum_by(spends, 2)]),
         _table("purpose", by_purpose),

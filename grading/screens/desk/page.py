@@ -138,7 +138,7 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
 def _claim_item(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
     """Take the session for this page. One person's newest page has it; another person's claim keeps it."""
     if not grades:
-        return Hold(why_not="You can only read here; reviewers answer.")
+        return Hold(why_not="You can only read. Reviewers can grade.")
     if item is None or item.state != ItemState.OPEN:
         return Hold(claim=claim or new_claim())
     mine, now = claim or new_claim(), timezone.now()
@@ -153,10 +153,10 @@ def taken_by(item: ReviewItem, user: User) -> str:
     """Why `user` can't have the item, in words."""
     other = rail.holder(item, user)
     if other and item.claimed_until is not None:
-        return f"{other} has it until {timezone.localtime(item.claimed_until):%H:%M}."
+        return f"{other} is reviewing this session until {timezone.localtime(item.claimed_until):%H:%M}."
     if item.assigned_to is not None and item.assigned_to != user:
-        return f"It is assigned to {item.assigned_to.get_username()}."
-    return "It could not be taken just now; reload in a moment."
+        return f"This session is assigned to {item.assigned_to.get_username()}."
+    return "This session could not be claimed right now. Reload in a moment."
 
 
 def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:

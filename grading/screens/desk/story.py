@@ -75,7 +75,7 @@ def effects_of(answer: ReviewAnswer) -> list[str]:
 def describe(answer: ReviewAnswer) -> str:
     """What was said: "Saved .80", "Skipped"."""
     if answer.answer in GRADING:
-        beside = "" if answer.grade_id else ", beside the grade that holds"
+        beside = "" if answer.grade_id else ", in addition to the grade in force"
         verb = "Accepted" if answer.answer == Answer.ACCEPT else "Saved"
         return f"{verb} {number(answer.value)}{beside}"
     return VERBS[Answer(answer.answer)]

@@ -22,8 +22,8 @@ from grading.vocabulary import WorkKind
 LISTED = 20
 ABOUT = {
     WorkKind.PRODUCTION: "all other work, and sessions without a category",
-    WorkKind.CONSUMPTION: "categories that read; judged by what was found and stored, not by commits",
-    WorkKind.LOOKING: "categories that check something; judged by whether the check was done",
+    WorkKind.CONSUMPTION: "reading categories; judged by what the session found and stored, not by commits",
+    WorkKind.LOOKING: "checking categories; judged by whether the check was done",
 }
 # The periods for which the page shows the cost of judging again before a rubric is activated.
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))
@@ -101,8 +101,8 @@ def activate(request: StaffRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
         job_count = versions.activate(rubric, by=request.user)
-        waiting = f" {job_count} queued job{'s are' if job_count != 1 else ' is'} asked by it." if job_count else ""
-        message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts of other rubrics on such work are stale"
+        waiting = f" {job_count} queued job{'s use' if job_count != 1 else ' uses'} it." if job_count else ""
+        message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts from other rubrics on such work are stale"
         messages.success(request, f"{message}, and hold.")
         return redirect("admin:rubric", pk=pk)
     now = timezone.now()

@@ -19,11 +19,11 @@ from grading.screens.http import StaffRequest, staff_view
 BAD_REQUEST, NOT_FOUND = 400, 404
 PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
 LONGEST_TEXT = 60_000
-NOTHING = "Nothing is hidden here: this text is the session’s own."
+NOTHING = "Nothing is hidden here. This text comes from the session itself."
 
 
 class ReasonForm(Form):
-    why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason: it is recorded."})
+    why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason. It is recorded."})
 
 
 @staff_view("grading.add_grade")

@@ -30,7 +30,7 @@ STREAKS = "A14"
 TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
 NAMES = {
     Source.JUDGE: "The judge’s",
-    Source.CONSUMPTION: "What it left behind:",
+    Source.CONSUMPTION: "Artifacts:",
     Source.TRAJECTORY: "The trajectory’s",
     Source.JOURNAL: "The journal’s",
 }
@@ -110,17 +110,19 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
         at = job.next_attempt_at if job.next_attempt_at > timezone.now() else None
-        return NextJudging(text="tries it once a day, because it failed while others did not", reading=reading, at=at)
+        return NextJudging(
+            text=("tries this session once a day, because it failed while others succeeded"), reading=reading, at=at
+        )
     if job.state != JobState.QUEUED:
         return NextJudging(
-            text="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
+            text="is reading it" if job.state == JobState.LEASED else "has this session in a batch", reading=reading
         )
     at = not_before(job.next_attempt_at, quota_row)
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
-    text = "has it in the queue"
+    text = "has this session in the queue"
     if job.reserved:
-        text += ", drawn at random to represent others like it"
+        text += ", drawn at random to represent similar sessions"
     # Its place in the queue. It may be reached sooner if drawn abstentions have used up their share of the calls.
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
@@ -161,8 +163,8 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
         options.append(
             Way(
                 mark="trajectory",
-                title=f"Treat {category} as looking work",
-                detail=f"A clean check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
+                title=f"Treat {category} as checking work",
+                detail=f"A check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
                 link="Its properties",
                 url=reverse("admin:bandit_arm_change", args=[category.pk]),
             )
@@ -176,9 +178,9 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
         detail = f"The judge {comes.text}{f', {comes.place}' * bool(comes.place)}"
         return Way(mark="judge", title=title, detail=detail, following=comes)
     if not quota.is_configured():
-        detail = "There is no judge: add a key in Settings"
+        detail = "There is no judge. Add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
-    detail = "It was asked and gave no verdict" if job else "It was not asked"
+    detail = "The judge was asked but gave no verdict" if job else "The judge was not asked"
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"
     link = ("Ask it again" if job else "Ask it") if may_operate else ""
     return Way(mark="judge", title=title, detail=detail, link=link, url=plan if link else "")
@@ -192,7 +194,7 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
     is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
         conditions.append(
-            MetCondition(title="The log has no model response, only API errors", detail=text, event=number)
+            MetCondition(title="The log contains no model response, only API errors", detail=text, event=number)
         )
     elif signals is not None and is_cut:
         conditions.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
@@ -207,8 +209,8 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
 
 def _unfinished(signals: Signals) -> MetCondition:
     work = f"{signals.calls} tool call{'s' * (signals.calls != 1)}" if signals.calls else "no tool call"
-    detail = f"After {work}: no final message, no merge, no green tests"
-    return MetCondition(title="The work was not finished before it", detail=detail)
+    detail = f"After {work}, there is no final message, no merge and no passing tests"
+    return MetCondition(title="The work was not finished before that", detail=detail)
 
 
 def rule_for_runs() -> monitoring.Rule | None:

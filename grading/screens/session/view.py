@@ -399,13 +399,16 @@ def beside_the_verdict(settlement: Settlement | None, holds: CurrentGrades) -> s
     """What becomes of artifacts that are worth more than the judge says, in words; empty where nothing does."""
     left = value_of(holds, Source.CONSUMPTION)
     if is_claimed(holds):
-        return f"Only the agent itself vouches for this, so that its {number(left)} lifts no verdict."
+        return f"Only the agent itself vouches for this, so its {number(left)} can’t raise a verdict."
     if settlement is None or settlement.source != Source.CONSUMPTION or not contests(holds):
         return ""
     if is_contested(settlement, holds):
-        said = f"{number(gap(holds))} above the judge, which contests it"
-        return f"Together {number(left)}: {said}. Until that is settled it counts {weight(settlement.weight)} of 1."
-    return f"Together {number(left)}. Three readings agree, so it adds at most {number(MAX_ADDED)} to their median."
+        said = f"{number(gap(holds))} above the judge’s verdict, so the reward is contested"
+        return (
+            f"Total {number(left)}: {said}. Until this is settled, the reward has a weight of "
+            f"{weight(settlement.weight)}."
+        )
+    return f"Total {number(left)}. Three readings agree, so artifacts add at most {number(MAX_ADDED)} to their median."
 
 
 def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any]]:
