@@ -277,7 +277,7 @@ def test_too_many_ungraded_in_a_week_stay_told_until_a_person_names_the_cause(si
         inspected(site)
         again = monitoring.open_alarms().get(rule="A1")
         assert "4 sessions in seven days" in again.detail
-        assert "1 of them still waits" in again.detail
+        assert "1 of these sessions still waits" in again.detail
     # A week later fewer than three remain: it closes by itself.
     with time_machine.travel(start + dt.timedelta(days=7, hours=1), tick=False):
         monitoring.refresh()

@@ -267,7 +267,7 @@ def test_nothing_comes_by_itself_where_nobody_ever_accepted_one():
     tasks.at_night()
     assert versions("moods") == []
     (detail,) = alarms("moods")
-    assert "it has rewards but has never been calibrated" in detail
+    assert "This bandit has rewards but has never been calibrated" in detail
     assert "version 1" in detail
 
 

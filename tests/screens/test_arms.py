@@ -108,7 +108,7 @@ def test_a_page_of_an_arm_offers_what_can_be_undone(operator):
 
 
 def test_names_come_and_go(operator):
-    assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines means news from now on."
+    assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines is now an alias of news."
     assert "head-lines" in read(operator, page_of("news"))
     assert "'head-lines' is an alias of news" in said(operator, page_of("code"), do="alias", alias="head-lines")
     assert "is no longer an alias" in said(operator, page_of("news"), do="unalias", alias="head-lines")
@@ -128,7 +128,7 @@ def test_a_merge_is_previewed_in_words_and_then_does_that(operator):
     shown = read(operator, "/bandits/category/")
     assert moves.split(" to ")[1] in shown
     assert "Split from social" in read(operator, page_of("news"))
-    assert "news was merged into it" in read(operator, page_of("social"))
+    assert "news was merged into this arm" in read(operator, page_of("social"))
 
 
 def test_a_part_is_asked_about_and_brings_everything_back(operator):

@@ -120,7 +120,7 @@ def test_the_policy_and_the_calibration_are_those_in_force_then(site, reviewer):
 def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer):
     graded(site)
     for query, said in (
-        ("at=yesterday", "'yesterday' is not a date; expected a day like 2026-03-31"),
+        ("at=yesterday", "'yesterday' is not a date; expected a day such as 2026-03-31"),
         ("at=2026-04-01", "1 April 2026 is in the future"),
         ("at=1812-01-01", "'1812-01-01' is before the first data"),
         ("at=9999-12-31", "is in the future"),
