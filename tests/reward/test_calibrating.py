@@ -125,7 +125,7 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     assert '<td class="right">0</td>' in changed
     # In an arm without verdicts it counts.
     page = page_of(client, calibration_cast.fell_back(0.2, arm="news"))
-    assert "It counts as .30 of a verdict." in page
+    assert "The reward counts as .30 of a verdict." in page
     # One that the judge graded too.
     page = page_of(client, calibration_cast.judged(0.2, 0.6, arm="code"))
     assert f"≈ {value}<small>" in tile(page, "trajectory")
