@@ -101,7 +101,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
     if not now.is_on_probation(arm):
         return ""
     if now.context is not None and not now.context.is_low_stakes:
-        return f"on probation: tried in low-stakes work only, and {now.context.name} is not"
+        return f"on probation, so it is chosen only for low-stakes work, and {now.context.name} is not low-stakes"
     reason = used_up(own.decided.get(arm.pk, 0), version.probation_per_agent, "sessions")
     reason = reason or used_up(fleet.decided.get(arm.pk, 0), version.probation_per_day, "sessions of all agents")
     return f"on probation: {reason}" if reason else ""

@@ -290,12 +290,12 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
     """Sentences about the chosen arm: its probation, a break of its level, and decisions without a finished session."""
     if situation.is_on_probation(arm):
         had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
-        yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
+        yield f"{arm.name} is on probation: it has {had} of the {need} sessions with a reward that end the probation."
     broke = None if posterior.changes is None else posterior.changes.breaks.get(arm.name)
     if broke is not None:
         yield f"{arm.name} broke on {broke.day}: its rewards from before that day no longer count."
     if is_unfinished(arm):
-        yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions came to a finished session."
+        yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions led to a finished session."
 
 
 def _explain(choice: Choice) -> dict[str, Any]:
@@ -308,8 +308,8 @@ def _explain(choice: Choice) -> dict[str, Any]:
     else:
         arm = choice.posterior.arms[name]
         why = (
-            f"{name} by a draw with a chance of {odds[name]:.2f} among {len(odds)} eligible; "
-            f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
+            f"{name} was drawn with probability {odds[name]:.2f} from {len(odds)} eligible arms. Its expected "
+            f"reward is {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
         )
     sentences = [why, *choice.remarks]
     sentences += [f"{arm_name}: {feedback.sentence}." for arm_name, feedback in sorted(choice.feedback.items())]

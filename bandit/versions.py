@@ -26,8 +26,8 @@ def require_next(version: int, current: int, what: str) -> None:
     """Raise StaleVersion unless `version` of `what` follows the current one, which is 0 if there is none."""
     if version != current + 1:
         raise StaleVersion(
-            f"this was to be version {version} of {what}, but the next one is {current + 1}: somebody changed it "
-            "meanwhile. Nothing was saved; look at what is in force now, then decide again."
+            f"Nothing was saved, because somebody else changed {what} in the meantime: the next version is "
+            f"{current + 1}, not {version}. Check what is in force now, then decide again."
         )
 
 

@@ -51,8 +51,8 @@ RECENT_DAYS, MIN_RECENT_SHARE = 28, 0.5
 MIN_VARIANCE = 1e-12
 # How sentences describe each design.
 DESIGN_TEXTS = {
-    StudyDesign.CAUSAL: "Causal, from a drawn holdout",
-    StudyDesign.OBSERVATIONAL: "Observational, what went together and not what caused it",
+    StudyDesign.CAUSAL: "Causal (random holdout)",
+    StudyDesign.OBSERVATIONAL: "Observational (correlation, not cause)",
 }
 
 
@@ -163,11 +163,11 @@ def causal(draws: Draws, *, least: float, chance: float, bets: Bets | None = Non
     )
     if verdict is EffectVerdict.OPEN and not why:
         if effect.more is None:
-            why = "nothing is held out by chance any more, so that no session will decide it"
+            why = "the lesson is no longer withheld at random, so more sessions will not decide it"
         elif effect.more:
             why = f"about {about(effect.more)} more sessions would decide an effect of {RELEVANT_EFFECT:.2f}"
         else:
-            why = f"there are sessions enough for an effect of {RELEVANT_EFFECT:.2f}; a smaller one takes more"
+            why = f"there are enough sessions for an effect of {RELEVANT_EFFECT:.2f}, but a smaller effect needs more"
     return replace(effect, sentence=_sentence(effect, "by the draw", why))
 
 
@@ -191,9 +191,13 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
     unscored = draws.unscored()
     if unscored.differ:
         shares = f"{100 * unscored.taken:.0f} % of those with it and {100 * unscored.held_out:.0f} % of those without"
-        return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
+        return EffectVerdict.OPEN, (
+            f"{shares} have no reward, a difference beyond chance, so the missing rewards may differ too"
+        )
     if unscored.are_chosen:
-        return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
+        return EffectVerdict.OPEN, (
+            f"{100 * unscored.lost:.0f} % of its draws led to no session, so the agent may choose which draws to use"
+        )
     if bets.evidence >= least:
         recent = Bets.from_draws(draws.select(draws.day > draws.day.max() - RECENT_DAYS))
         least_recent = MIN_RECENT_SHARE * bets.mean
@@ -203,7 +207,7 @@ def verdict_on(draws: Draws, *, least: float, bets: Bets | None = None) -> tuple
             return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not confirm it"
         return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
     if bets.excludes(RELEVANT_EFFECT) and bets.excludes(-RELEVANT_EFFECT):
-        return EffectVerdict.NEGLIGIBLE, f"surely less than {RELEVANT_EFFECT:.2f} either way"
+        return EffectVerdict.NEGLIGIBLE, f"certainly less than {RELEVANT_EFFECT:.2f} in either direction"
     return EffectVerdict.OPEN, ""
 
 

@@ -62,5 +62,5 @@ def feedback(n: int, average: float, *, boost: float, penalty: float, window: in
     else:
         return None
     plural = "reward" if n == 1 else "rewards"
-    sentence = f"{window}-day average {average:.2f} over {n} {plural}, {verdict}, chance × {factor:g}"
+    sentence = f"{window}-day average {average:.2f} over {n} {plural}, {verdict}, probability × {factor:g}"
     return Feedback(factor=factor, sentence=sentence)

@@ -39,9 +39,9 @@ NAMES = {
 # What each part is, as the subject of a sentence.
 SUBJECTS = {
     PartName.MIX: "other work",
-    PartName.WITHIN: "other results on like work",
+    PartName.WITHIN: "other results on comparable work",
     PartName.GRADERS: "other graders",
-    PartName.MISSING: "other gaps in grading",
+    PartName.MISSING: "other missing grades",
 }
 
 
@@ -102,7 +102,7 @@ def write_headline(change: PeriodChange) -> str:
         return f"No session ended in {write_span(change.after_span)}."
     if after.value is None:
         came = _plural(after.sessions, "session")
-        return f"{write_span(change.after_span)}: {came} ended, and none has a value yet."
+        return f"{write_span(change.after_span)}: {came} ended, but none has a value yet."
     verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
     span, sessions = write_span(change.after_span), _plural(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
@@ -175,7 +175,7 @@ def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
     """A sentence about parts that can't be told apart, with the reason and their sum."""
     names = " and ".join(SUBJECTS[name] for name in part.names)
     total = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
-    return f"{names.capitalize()} cannot be told apart, because {part.why}; together they come to {total}."
+    return f"The effects of {names} cannot be separated, because {part.why}. Together they amount to {total}."
 
 
 def _conclude(change: PeriodChange) -> str:
@@ -184,22 +184,22 @@ def _conclude(change: PeriodChange) -> str:
     if within is None or not better:
         return ""
     if not within.is_identified:
-        return "Whether the agents changed cannot be told."
+        return "It is unclear whether the agents changed."
     if within.low is None or within.high is None or within.low <= 0 <= within.high:
-        return "On like work, nothing changed beyond chance."
+        return "On comparable work, nothing changed beyond chance."
     sign = -1 if within.high < 0 else 1
     guard = _missing_guard(change, within, sign)
     nearest = within.high if sign < 0 else within.low
     if nearest * sign <= guard:
-        return "Sessions without a grade may explain what changed on like work."
+        return "Sessions without a grade may explain the change on comparable work."
     tasks = change.tasks
     if tasks is None:
-        return "Whether the agents or the difficulty of the work changed cannot be told, because too few tasks recur."
+        return "It is unclear whether the agents or the difficulty of the work changed, because too few tasks recur."
     recurring = f"On {_plural(tasks.tasks, 'task')} that recur"
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
     end = tasks.high if sign < 0 else tasks.low
     if end * sign <= guard:
-        return f"{recurring}, nothing changed beyond chance and missing grades ({interval}): the other work may differ."
+        return f"{recurring}, nothing changed beyond chance and missing grades ({interval}). The other work may differ."
     claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
     return f"{recurring}, {claim}: {interval}."
 
@@ -217,14 +217,17 @@ def write_part(part: ChangePart) -> str:
     if part.is_identified:
         return SUBJECTS[part.names[0]]
     names = " + ".join(NAMES[name] for name in part.names)
-    return f"{names}: cannot be told apart, because {part.why}"
+    return f"{names}: cannot be separated, because {part.why}"
 
 
 def write_bridge(bridge: BridgeOffer) -> str:
     """The offer as a question: "Re-read 30 sessions for about $1.20?"."""
     price = "" if bridge.cost_micro is None else f" for about ${bridge.cost_micro / MICRODOLLARS:,.2f}"
     more = "more " if bridge.read_by_both else ""
-    return f"Re-read {bridge.needed} {more}sessions{price}? Then {bridge.new} can be compared with {bridge.old}."
+    return (
+        f"If the judge grades {bridge.needed} {more}sessions again{price}, {bridge.new} can be compared with "
+        f"{bridge.old}."
+    )
 
 
 def write_missing_bound(change: PeriodChange) -> str:
@@ -256,20 +259,20 @@ def write_effect(effect: MarkEffect) -> str:
     title = effect.measure.title.lower()
     if effect.finding is EffectFinding.NOT_ENOUGH:
         counts = f"{_plural(effect.before, 'session')} before and {effect.after:,} after"
-        return f"{start} there is not enough to say about {title}: {effect.why} ({counts})."
+        return f"{start} there is not enough data on {title}: {effect.why} ({counts})."
     if effect.finding in {EffectFinding.WORSE, EffectFinding.BETTER}:
         return f"{start} {_on_tasks(effect, title)}"
     numbers = _numbers(effect)
     if effect.finding is EffectFinding.UNCLEAR:
-        return f"{start} {title} did not change beyond chance on like work: {numbers}."
+        return f"{start} {title} did not change beyond chance on comparable work: {numbers}."
     direction = "lower" if (effect.effect or 0.0) < 0 else "higher"
-    text = f"{start} {title} is {direction} on like work: {numbers}."
+    text = f"{start} {title} is {direction} on comparable work: {numbers}."
     if effect.finding is EffectFinding.CHANGED:
         return text
     if effect.reference is WorkReference.NONE:
-        return f"{text} Whether the agents or the work changed cannot be told, because too few tasks recur."
+        return f"{text} It is unclear whether the agents or the work changed, because too few tasks recur."
     same = write_interval(effect.measure, effect.task_low, effect.task_high)
-    return f"{text} On {_plural(effect.tasks, 'task')} that recur it did not change beyond chance ({same})."
+    return f"{text} On {_plural(effect.tasks, 'task')} that recur, it did not change beyond chance ({same})."
 
 
 def _since(effect: MarkEffect) -> str:
@@ -277,7 +280,7 @@ def _since(effect: MarkEffect) -> str:
     labels = [mark.label for mark in reversed(effect.marks)]
     if len(labels) == 1:
         return f"Since {labels[0]},"
-    return f"Since {', '.join(labels[:-1])} and {labels[-1]}, with too few sessions between them to tell them apart,"
+    return f"Since {', '.join(labels[:-1])} and {labels[-1]}, which are too close together to separate,"
 
 
 def _numbers(effect: MarkEffect) -> str:
@@ -307,9 +310,9 @@ def write_agent(card: AgentCard) -> str:
     """One sentence about a card, or that there is not enough to say and what is missing."""
     name = f"{card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
     if card.reward is None or card.reward.value is None:
-        return f"{name}: not enough to say. {card.why[:1].upper()}{card.why[1:]}."
-    best = ", more than any other beyond chance" if card.is_best else ""
-    text = f"{name} earns {_short(card.reward)}{' on like work' if card.shared else ''}{best}"
+        return f"{name}: not enough data. {card.why[:1].upper()}{card.why[1:]}."
+    best = ", more than all others beyond chance" if card.is_best else ""
+    text = f"{name} earns {_short(card.reward)}{' on comparable work' if card.shared else ''}{best}"
     extras = []
     if card.cost is not None and card.cost.value is not None:
         extras.append(f"costs ${card.cost.value / MICRODOLLARS:,.2f}")
@@ -340,7 +343,7 @@ def write_subject(change: PeriodChange) -> str:
         return f"{week}: {value}"
     size = write_size(change.measure, change.difference)
     if size == write_size(change.measure, 0.0):
-        return f"{week}: {value}, as the week before"
+        return f"{week}: {value}, the same as the week before"
     return f"{week}: {value}, {'up' if change.difference > 0 else 'down'} {size}"
 
 
@@ -362,7 +365,7 @@ def write_letter(
     if best is not None:
         sentences.append(write_agent(best))
     elif len(cards) > 1:
-        sentences.append("Which harness and model does best on like work cannot be told yet.")
+        sentences.append("It is not yet clear which harness and model does best on comparable work.")
     return tuple(sentences)
 
 

@@ -76,7 +76,7 @@ class EarlierSessions:
         if not self.recent.measured:
             lines.append(f"{model} has given no verdict yet, so the price assumes the longest possible prompt.")
         if not prices.is_listed(model):
-            lines.append(f"JUDGE_PRICES lists no price for {model}, so that of “other” is assumed.")
+            lines.append(f"JUDGE_PRICES lists no price for {model}, so the price of “other” is assumed.")
         return lines
 
 
@@ -112,16 +112,16 @@ def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.da
     """
     first = judges.first()
     if first is None:
-        raise ChoiceRefused("Nothing was queued: there is no judge. Set its key first.")
+        raise ChoiceRefused("Nothing was queued, because there is no judge. Enter the judge’s key first.")
     with transaction.atomic():
         quota.lock(first)
         keys = list(sessions(choice, now).order_by("-ended_at", "-pk").values_list("pk", flat=True))
         rubric = _rubric()
         if not keys or rubric is None:
-            raise ChoiceRefused("Nothing was queued: none of these sessions waits for a choice any more.")
+            raise ChoiceRefused("Nothing was queued, because all of these sessions have already been chosen or judged.")
         if len(keys) > at_most:
             raise ChoiceRefused(
-                f"Nothing was queued: {len(keys):,} sessions wait now, {at_most:,} when you looked. Choose again."
+                f"Nothing was queued, because {len(keys):,} sessions wait now instead of {at_most:,}. Choose again."
             )
         usd = estimate(len(keys), rubric).usd
         return rejudge.start(keys, rubric, by=by, why=why, estimated_usd=usd)

@@ -22,9 +22,12 @@ from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
 
 CATCH_UP_LIMIT = 200
 # Why no job is made without a person's request.
-HISTORY = "Submitted as history, without a verdict; a person can ask for one"
+HISTORY = "Submitted as history without a verdict; a person can request one"
 SAMPLE = "A sample is judged only if a person asks for it, because calls cost money"
-NO_JUDGE = "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge"
+NO_JUDGE = (
+    "There was no judge when this session arrived. Once a key is set, you can choose under Settings → Judge which "
+    "of these sessions to judge"
+)
 # A session that goes on after its verdict is judged again once it has been quiet for this long, at most this often: an
 # agent that could ask without limit would stop at the best answer.
 QUIET, MAX_REJUDGED = dt.timedelta(minutes=30), 3
@@ -168,11 +171,11 @@ def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: boo
     if session.outcome in NO_REWARD:
         return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
     if ownership.part_of(session) is not None:
-        return _skipped(Reason.CARRIED, "A subagent's session is judged with the one that started it")
+        return _skipped(Reason.CARRIED, "A subagent’s session is judged together with the session that started it")
     if not has_evidence:
-        return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
+        return _skipped(Reason.NO_EVIDENCE, "There is no usable transcript, journal, patch or facts to judge")
     if not has_rubric:
-        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
+        return _skipped(Reason.NOT_CONFIGURED, "No rubric is in force. Put a rubric in force")
     obstacle = quota.obstacle()
     if obstacle is None:
         return None

@@ -71,7 +71,7 @@ def review_sentence() -> str:
     """How much waits for review."""
     waiting = review.count().open
     if not waiting:
-        return "No session waits for review."
+        return "No sessions wait for review."
     if waiting == 1:
         return "One session waits for your review."
     return f"{waiting:,} sessions wait for your review, the most useful first."

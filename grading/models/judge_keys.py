@@ -85,7 +85,7 @@ class JudgeKey(models.Model):
         if settings.ANTHROPIC_BASE_URL not in {"", self.base_url}:
             return JudgeAccess(
                 base_url=settings.ANTHROPIC_BASE_URL,
-                trouble="The stored key was typed for another address than ANTHROPIC_BASE_URL names.",
+                trouble="The stored key was entered for a different address than ANTHROPIC_BASE_URL.",
             )
         try:
             base_url, _, api_key = sealing.unseal(self.sealed, purpose=PURPOSE).partition("\n")
@@ -94,7 +94,10 @@ class JudgeKey(models.Model):
         if not api_key or base_url != self.base_url:
             return JudgeAccess(
                 base_url=self.base_url,
-                trouble="The stored key can’t be read any more: the site’s secret was changed since it was typed.",
+                trouble=(
+                    "The stored key can’t be read any more, because the site’s secret has changed since the key was "
+                    "entered."
+                ),
             )
         return JudgeAccess(api_key=api_key, base_url=base_url)
 

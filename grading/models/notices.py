@@ -112,7 +112,7 @@ class NoticeChannel(models.Model):
             target = json.loads(sealing.unseal(self.sealed, purpose=PURPOSE))
         except sealing.CannotBeRead:
             raise Unusable(
-                "What was typed can’t be read any more: the site’s secret was changed since. Type it again."
+                "The stored settings can’t be read any more, because the site’s secret has changed. Enter them again."
             ) from None
         if target.pop("kind") == Channel.WEBHOOK:
             return Webhook(**target)

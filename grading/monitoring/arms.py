@@ -35,15 +35,15 @@ RAREST = 1_000_000_000
     id="A14",
     title="An arm’s sessions leave nothing to grade",
     means=(
-        "Opens when one arm of the category bandit has a run of sessions that could not be graded, or that "
-        "infrastructure ended, too long for chance given the other arms and its own past (p < .001 over all arms’ "
-        f"sessions of {WINDOW_DAYS} days); or when infrastructure ends its sessions more often than the others’ "
-        "(Fisher’s exact test, p < .001 for any arm). Sessions waiting for the judge don’t count. An outage that "
-        "hits several arms at once is one alarm."
+        "Opens when too many sessions in a row of one category could not be graded or were ended by infrastructure. "
+        "“Too many” means more than chance explains, given the other arms and the arm’s own past (p < .001 over all "
+        f"arms’ sessions of {WINDOW_DAYS} days). Also opens when infrastructure ends an arm’s sessions more often "
+        "than those of other arms (Fisher’s exact test, p < .001 for any arm). Sessions waiting for the judge don’t "
+        "count. An outage that hits several arms at once is one alarm."
     ),
     todo=(
-        "Look at the sessions and decide: infrastructure (they stay without a reward), really bad (grade each), "
-        "or pause the arm."
+        "Look at the sessions and decide. If infrastructure was the cause, they stay without a reward. If the work "
+        "was bad, grade each session. You can also pause the arm."
     ),
     every=dt.timedelta(hours=1),
 )
@@ -71,8 +71,8 @@ def find_silence(
         keys[streak.arm or ALL_ARMS] += [each.key for each in streak.sessions]
     for excess in report.excesses:
         texts[excess.arm].append(
-            f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
-            f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
+            f"In {WINDOW_DAYS} days, infrastructure ended {len(excess.died)} of this arm’s {excess.n} sessions and "
+            f"{excess.others_died} of the other arms’ {excess.others}. By chance, that happens once in "
             f"{_rounded(round(1 / excess.p)):,} times."
         )
         keys[excess.arm] += [each.key for each in excess.died]
@@ -129,10 +129,10 @@ def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str
     if streak.others is None:
         arms = Counter(each.arm for each in streak.sessions)
         text += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
-        return f"{text}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
+        return f"{text}. At the bandit’s usual rate of {_percent(streak.usual)}, that happens {once}."
     return (
-        f"{text}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
-        f"that happens {once}."
+        f"{text}. The other arms’ rate is {_percent(streak.others)}, or {_percent(streak.usual)} with this arm’s "
+        f"own past. At that rate, such a run happens {once}."
     )
 
 
@@ -149,12 +149,12 @@ def _rounded(number: int) -> int:
     id="A36",
     title="Nobody has graded an arm’s silent sessions",
     means=(
-        "Opens when five or more sessions of an arm left nothing to grade by in the last 28 days, and neither a judge "
-        "nor a person has graded any such session of it in that time. Checked every night; each arm at most once in "
-        "28 days, when five of these sessions are drawn at random and flagged. Verdicts requested within the last day "
-        "are waited for."
+        "Opens when five or more sessions of an arm left nothing to grade in the last 28 days, and neither a judge "
+        "nor a person has graded any of them. The rule runs every night, for each arm at most once in 28 days. It "
+        "draws five of these sessions at random and flags them. It ignores sessions whose verdict was requested "
+        "within the last day."
     ),
-    todo="Grade the five in the review queue: they stand for all the others.",
+    todo="Grade these five sessions in the review queue. They represent all the others.",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
     page="admin:review",
@@ -167,8 +167,8 @@ def unheard_arm(_now: dt.datetime) -> Iterable[Finding]:
         waits = "session waits" if row["n"] == 1 else "sessions wait"
         yield Finding(
             about=row["arm"] or "",
-            detail=f"{row['n']} {waits} for review, drawn at random to stand for all sessions of {row['arm']} that "
-            f"left nothing to grade by. None of them had been graded.",
+            detail=f"{row['n']} {waits} for review, drawn at random to represent all sessions of {row['arm']} that "
+            "left nothing to grade. None of these had been graded.",
         )
 
 
@@ -182,16 +182,16 @@ LEAST_SHARE = 1
     id="A41",
     title="One agent’s rewards for an arm differ from everyone else’s",
     means=(
-        f"Opens when one agent’s machine rewards move a category’s share of the next 100 decisions by {LEAST_SHARE} or "
-        "more, and differ from the other agents’ there by more than chance (t test over one half-life of the bandit’s "
-        f"policy, p < {LEVEL:g} over everything compared), from its {LEAST_OWN} and their {LEAST_OTHERS} sessions on. "
-        f"Good and bad days are allowed for, and so is skill, which usually differs by up to {2 * SKILL:g}. Where no "
-        "other agent works there is nothing to compare. An agent is compared with those that began before it; of two "
-        "agents, the one with the higher rewards is named."
+        "Opens when one agent’s machine-graded rewards change a category’s share of the next 100 decisions by "
+        f"{LEAST_SHARE} or more, and differ from other agents’ rewards there by more than chance (t test over one "
+        f"half-life of the bandit’s policy, p < {LEVEL:g} over all comparisons). The agent needs {LEAST_OWN} "
+        f"sessions there, the others {LEAST_OTHERS}. The test allows for good and bad days, and for skill, which "
+        f"usually differs by up to {2 * SKILL:g}. An agent is compared with agents that began before it. Of two "
+        "agents, the alarm names the one with the higher rewards."
     ),
     todo=(
-        "Open a few of its sessions next to another agent’s. Is the work really different, or only what the agent "
-        "says about it? An operator can change the cap on agents and its tokens."
+        "Compare a few of this agent’s sessions with another agent’s. Is the work really different, or only what "
+        "the agent says about it? An operator can change the cap on agents and the agent’s tokens."
     ),
     every=dt.timedelta(hours=1),
 )
@@ -216,10 +216,10 @@ def lone_agent(now: dt.datetime) -> Iterable[Finding]:
             days = (today - first).days
             yield Finding(
                 about=f"{outlier.agent}: {outlier.arm}",
-                detail=f"{outlier.n} sessions of {outlier.agent} in {outlier.arm} within {days} days came to "
-                f"{outlier.mean:.2f} on average, {outlier.others} of other agents to {outlier.others_mean:.2f}. "
-                f"{outlier.arm} has {share:.0f} of the next 100 decisions; without this agent’s rewards it would have "
-                f"{share_without:.0f}.",
+                detail=f"In {days} days, {outlier.n} sessions of {outlier.agent} in {outlier.arm} averaged "
+                f"{outlier.mean:.2f}, and {outlier.others} of other agents {outlier.others_mean:.2f}. "
+                f"{outlier.arm} gets {share:.0f} of the next 100 decisions. Without this agent’s rewards, it "
+                f"would get {share_without:.0f}.",
                 sessions=_sessions_of(outlier, first, now),
             )
 
@@ -252,14 +252,15 @@ READ = 5000
     id="A13",
     title="An agent uses some of its decisions and drops others",
     means=(
-        f"Opens when the decisions an agent received in the last {WINDOW.days} days but hadn’t used after "
-        f"{OPEN_FOR // dt.timedelta(hours=1)} hours are not for a random mix of arms. If agents drop decisions "
-        f"regardless of arm, the chance that any of them is named within such a window is at most 1 in {ONE_IN:,}, "
-        "however often it is checked. Arms that somebody insisted on don’t count."
+        "Opens when an agent seems to choose which decisions to use. The rule looks at decisions of the last "
+        f"{WINDOW.days} days that were not used within {OPEN_FOR // dt.timedelta(hours=1)} hours, and checks "
+        "whether they are a random mix of arms. If agents drop decisions regardless of the arm, the probability of "
+        f"a false alarm in this time is at most 1 in {ONE_IN:,}, however often the rule runs. Arms that a caller "
+        "insisted on don’t count."
     ),
     todo=(
-        "Check whether that arm’s sessions die before they are sent; if not, the agent drops what it doesn’t "
-        "like. Its decisions are listed on the bandit’s page."
+        "Check whether that arm’s sessions fail before they are sent. If they don’t, the agent drops decisions that "
+        "it doesn’t like. The bandit’s page lists its decisions."
     ),
     every=dt.timedelta(hours=1),
 )
@@ -276,10 +277,10 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
         fate = "led to a session" if bet.is_of_used else "were dropped"
         yield Finding(
             about=f"{agent}: {bandit}",
-            detail=f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the "
-            f"decisions came to nothing. Of the {bet.n} that {fate} {bet.count} were for {bet.arm}; its chances say "
-            f"{bet.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
-            "decisions that suit it.",
+            detail=f"{agent} requested {len(own)} decisions from the bandit {bandit} in {WINDOW.days} days and did not "
+            f"use {dropped} of them. Of the {bet.n} that {fate}, {bet.count} were for {bet.arm}, but "
+            f"{bet.expected:.1f} are expected. Either sessions of some arms fail before they are sent, or the "
+            "agent uses only the decisions that it likes.",
         )
 
 
@@ -344,11 +345,11 @@ def _arm_records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], 
     id="A51",
     title="An arm is hardly ever tried",
     means=(
-        f"Opens when an arm that can be chosen has fewer than {100 * MIN_SHARE_OF_LEADER:g} % of the rewards of the "
-        f"arm with the most, which has {MIN_LEADER_REWARDS} or more, and fewer than {MAX_STARVED_REWARDS} in all. Arms "
-        "on probation don’t count."
+        f"Opens when an arm that can be chosen has fewer than {MAX_STARVED_REWARDS} rewards and fewer than "
+        f"{100 * MIN_SHARE_OF_LEADER:g} % of those of the arm with the most rewards, which must have at least "
+        f"{MIN_LEADER_REWARDS}. Arms on probation don’t count."
     ),
-    todo="See that there is work for it, raise the exploration in the bandit’s policy, or retire it.",
+    todo="Make sure that there is work for this arm, raise the exploration in the bandit’s policy, or retire the arm.",
     severity=Severity.ADVISORY,
     every=dt.timedelta(days=1),
     nightly=True,
@@ -373,10 +374,10 @@ def starved_arm(now: dt.datetime) -> Iterable[Finding]:
     id="A52",
     title="An arm’s rewards have faded",
     means=(
-        f"Opens when {MIN_REWARDS} rewards or more of an arm that can be chosen have decayed to fewer than "
-        f"{MIN_EVIDENCE:g} observations. Rewards by trajectory or journal alone don’t count."
+        f"Opens when {MIN_REWARDS} or more rewards of an arm that can be chosen have decayed to fewer than "
+        f"{MIN_EVIDENCE:g} observations. Rewards from trajectory or journal alone don’t count."
     ),
-    todo="Lengthen the half-life in the bandit’s policy, or give the arm a session now and then.",
+    todo="Lengthen the half-life in the bandit’s policy, or run a session of this arm now and then.",
     severity=Severity.ADVISORY,
     every=dt.timedelta(days=1),
     nightly=True,

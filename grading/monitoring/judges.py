@@ -87,13 +87,15 @@ WAITING_BESIDE = "Only this judge’s opinions wait; they decide no reward while
 TODO: Mapping[Reason, str] = {
     Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
     Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
-    Reason.AUTH: "Type a key that may use this model in Settings, Judge; or put one in the environment and restart.",
+    Reason.AUTH: "Enter a key that may use this model in Settings, Judge. Or set one in the environment and restart.",
     Reason.NEEDS_ATTENTION: "Check JUDGE_MODEL and ANTHROPIC_BASE_URL, and restart.",
-    Reason.PAUSED: "Resume it on the quota page, if that is still wanted.",
-    Reason.REFUSED: "Read the replies on the quota page: the rubric or the evidence makes this model decline.",
-    Reason.UNPARSABLE_VERDICT: "Read the replies on the quota page: is the model too small, or a gateway in between?",
+    Reason.PAUSED: "If judging should continue, resume it on the quota page.",
+    Reason.REFUSED: "Read the replies on the quota page. The rubric or the evidence makes this model decline.",
+    Reason.UNPARSABLE_VERDICT: (
+        "Read the replies on the quota page. The model may be too small, or a gateway may change its answers."
+    ),
 }
-TRY_AGAIN = "Jobs are tried again by themselves; look at the provider's status, or set JUDGE_FALLBACK_MODEL."
+TRY_AGAIN = "Calls are retried automatically. Check the provider’s status, or set JUDGE_FALLBACK_MODEL."
 
 # Failed calls of one judge: {"model", "reason", "n": how many, "since": the first of them}.
 Failures = Mapping[str, Any]
@@ -145,13 +147,13 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
     id="A2",
     title="The judge is out",
     means=(
-        "Opens at once when a judge’s quota is gone, its budget is spent or its key is refused. Otherwise: at a "
-        "judge’s third failed call within 60 minutes whose session is still waiting (successful calls in between "
-        "don’t matter); when 2 of its last 10 answered calls failed; at the first call that times out, if nothing "
-        "was answered meanwhile; or after it has been paused for a day. A second alarm opens if a judge that is "
-        "out has not been called for three days while jobs wait: the key may be the wrong one."
+        "Opens at once when a judge’s quota is used up, its budget is spent or its key is refused. Also opens when "
+        "three calls within 60 minutes failed and their sessions still wait (successful calls in between don’t "
+        "matter), when 2 of the last 10 answered calls failed, when a call times out and no other call was answered "
+        "in the meantime, or when the judge has been paused for a day. A second alarm opens if a judge that is out "
+        "has not been called for three days while sessions wait, because its key may be the wrong one."
     ),
-    todo="See on the quota page what the service answered and when it is asked again.",
+    todo="The quota page shows the provider’s answer and the time of the next call.",
     page="admin:quota",
     list_sessions=_sessions_of_outage,
 )
@@ -187,7 +189,7 @@ def _until(quota: Quota) -> str:
         return " until somebody resumes it"
     if quota.until is None:
         return " until it is fixed"
-    return f"{', asked again' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
+    return f"{', next call' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
 
 
 def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
@@ -201,8 +203,8 @@ def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
         yield Finding(
             about=about_quota(quota) + NOT_CALLED,
             detail=f"{quota.model} has been {quota.state_label} since {stamp(quota.changed_at)} and hasn’t been called "
-            f"for three days, while {jobs}. The key's fingerprint is {quota.key[:8]}: check with the provider that "
-            "this is the key, and the limit, you are paying for, then probe now on the quota page.",
+            f"for three days, while {jobs}. The key’s fingerprint is {quota.key[:8]}. Check with the provider "
+            "that this is the key and the limit that you pay for. Then send a probe on the quota page.",
         )
 
 
@@ -278,8 +280,8 @@ def _sessions_without_answer(about: str, now: dt.datetime) -> Sequence[int]:
     id="A25",
     title="Unknown answer from the judge’s service",
     means=(
-        "Opens at the first answer from a judge’s service that the site doesn’t recognise (an unknown 400, for "
-        "example), and quotes it. Stays open for seven days, or until that session has a verdict."
+        "Opens at the first answer from a judge’s provider that the site doesn’t recognise, such as an unknown 400 "
+        "error, and quotes it. Stays open for seven days, or until that session has a verdict."
     ),
     list_sessions=_sessions_without_answer,
 )
@@ -292,9 +294,9 @@ def unknown_answer(now: dt.datetime) -> Iterable[Finding]:
         latest = attempts[group["latest"]]
         yield Finding(
             about=_about_answer(group["http_status"], group["error_type"]),
-            detail=f"{latest.model} answered, {group['n']} × since {stamp(group['since'])}: “{latest.detail}” "
-            "Its sessions are without a verdict. Read it: if it means that quota, key or model are at fault, put "
-            "that right; if the request is at fault, report it. Then have the sessions judged again.",
+            detail=f"{latest.model} has answered {group['n']} × since {stamp(group['since'])}: “{latest.detail}” These "
+            "sessions have no verdict. If the answer points to quota, key or model, correct that. If it points "
+            "to the request, report it. Then judge the sessions again.",
         )
 
 
@@ -305,9 +307,8 @@ REPEATS_WINDOW = dt.timedelta(days=1)
     id="A15",
     title="The judge was asked twice for the same verdict",
     means=(
-        "Opens at the day’s first session that the same model judged again for the chain, under the same rubric "
-        "and on unchanged evidence. Deliberate repeats that test the judge don’t count, nor do the numbered "
-        "readings of a session whose verdict is in doubt."
+        "Opens at the first session of the day that the same model judged twice with the same rubric and evidence. "
+        "Repeats that test the judge don’t count, and neither do the extra readings of a contested session."
     ),
     every=dt.timedelta(minutes=1),
 )
@@ -322,9 +323,8 @@ def wasted_judging(now: dt.datetime) -> Iterable[Finding]:
         names = ", ".join(sorted({name for name, _cost, _session in rows})[:5])
         yield Finding(
             sessions=tuple(dict.fromkeys(session for _id, _cost, session in rows)),
-            detail=f"{len(rows)} of the last day's verdicts had been given already, for "
-            f"${cost:.4f}: {names}. Whatever asks again ignores what is on record: look at where these jobs come "
-            "from (a run, a script, a clock).",
+            detail=f"{len(rows)} of the last day’s verdicts repeated existing verdicts, at a cost of ${cost:.4f}: "
+            f"{names}. Find out what requested them: a run, a script or a schedule.",
         )
 
 
@@ -400,8 +400,9 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
     if whole >= MIN_OF_FAMILIES and most > MAX_SHARE_OF_FAMILY * whole:
         yield Finding(
             about="share",
-            detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
-            "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
+            detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so a bias of this family would "
+            "go unnoticed. Set JUDGE_SECOND_MODEL to a model of another family and let it judge a quarter of "
+            "the sessions.",
         )
     for model in sorted({model for model, _is_own in numbers}):
         n_own, n_others = numbers[model, True], numbers[model, False]
@@ -456,11 +457,11 @@ MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
     id="A27",
     title="Graders with different baselines are mixed",
     means=(
-        "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) of the "
-        "same kind of work differ by .10 or more on average, and by at least two standard errors. Lists the sessions "
-        "of the older one."
+        "Opens when two graders’ verdicts on the same kind of work differ by .10 or more on average, and by at "
+        "least two standard errors. A grader is a combination of model, route, rubric and digest. Each needs at "
+        "least 20 verdicts in 14 days. The alarm lists the older grader’s sessions."
     ),
-    todo="Have the older sessions judged again, or compare within one grader only.",
+    todo="Judge the older sessions again, or compare only sessions of the same grader.",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )
@@ -481,9 +482,9 @@ def mixed_levels(now: dt.datetime) -> Iterable[Finding]:
             reported.add(about)
             yield Finding(
                 about=about,
-                detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
-                f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
-                "grader only, or have the older sessions judged again.",
+                detail=f"The grader changed, and so did the level of its verdicts: {old} gave {old.mean:.2f} on "
+                f"average ({old.n}), {new} gives {new.mean:.2f} ({new.n}). The work itself may not have "
+                "changed. Compare only sessions of the same grader, or judge the older sessions again.",
                 sessions=_sessions_of(old, now),
             )
 
@@ -546,11 +547,11 @@ def in_use() -> CalibrationStatus | None:
     id="A30",
     title="Judge not calibrated",
     means=(
-        "Opens when a judge that decided rewards in the last 14 days (by model, route, rubric and digest) has "
-        f"fewer than {ENOUGH} sessions from the random slice that a person graded in the random order before "
-        "seeing its answer."
+        f"Opens when a judge that decided rewards in the last 14 days has fewer than {ENOUGH} blind grades to "
+        "compare with. A blind grade is a person’s grade of a session from the random slice, given in its random "
+        "order and before seeing the judge’s grade. Judges differ by model, route, rubric and digest."
     ),
-    todo="In the review queue, grade sessions from the random slice before you reveal the judge’s answer.",
+    todo="In the review queue, grade sessions from the random slice without revealing the judge’s grade.",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )
@@ -563,9 +564,9 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
         if n < ENOUGH:
             yield Finding(
                 about=str(each)[:150],
-                detail=f"{each} is not calibrated: {n} of {ENOUGH} blind grades, so how far its grades are from "
-                "people's is unknown. Flagged sessions and those picked for impact aren't a fair sample. "
-                f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
+                detail=f"{each} is not calibrated: it has {n} of {ENOUGH} blind grades, so nobody knows how far its "
+                "grades are from people’s. Flagged sessions and those chosen for their impact aren’t a fair "
+                f"sample. Grade {ENOUGH - n} more sessions of the random slice blind, in its order.",
             )
 
 
@@ -573,13 +574,13 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
     id="A40",
     title="A calibration needs a person’s decision",
     means=(
-        "Opens when, at night, a bandit’s new calibration would move an arm by more than "
-        f"{number(MAX_AUTOMATIC_MOVE)} since a person last accepted a version, or when a bandit with rewards has "
-        "never had one."
+        "Opens at night when a bandit’s new calibration would change an arm’s mean by more than "
+        f"{number(MAX_AUTOMATIC_MOVE)} from the version that a person last accepted, or when a bandit with rewards "
+        "has never been calibrated."
     ),
     todo=(
-        "On the calibration page, open the bandit and see what the new version would change; then put it in force "
-        "or turn calibration off."
+        "On the calibration page, open the bandit and check what the new version would change. Then put it in force "
+        "or switch calibration off."
     ),
     page="admin:calibration",
     severity=Severity.ADVISORY,
@@ -595,15 +596,16 @@ def waiting_calibration(now: dt.datetime) -> Iterable[Finding]:
             continue
         if proposed.last is None:
             detail = (
-                f"{bandit}: it has rewards but has never been calibrated, so every grade is taken at face value. "
-                "Look at what version 1 would move, then put it in force."
+                f"{bandit}: This bandit has rewards but has never been calibrated, so every grade is used "
+                "unchanged. Check what version 1 would change, then put it in force."
             )
         else:
             arm, move = proposed.largest
             detail = (
-                f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
-                f"{number(abs(move))} since a person last accepted a version: over {number(MAX_AUTOMATIC_MOVE)}, "
-                f"so it waits for a person. Until then, version {proposed.last.version} holds."
+                f"{bandit}: Version {proposed.version}, based on {proposed.pairs:,} judged sessions, would change "
+                f"{arm} by {number(abs(move))} from the version that a person last accepted. That is over "
+                f"{number(MAX_AUTOMATIC_MOVE)}, so a person must decide. Until then, version "
+                f"{proposed.last.version} stays in force."
             )
         yield Finding(about=f"{bandit.name}: waits", detail=detail)
 
@@ -625,12 +627,15 @@ CAUSES = {
     id="A50",
     title="The canary’s grade has changed",
     means=(
-        "Two logs whose worth is known, a good and a bad one, are judged once a day. Opens when a verdict differs by "
-        f"more than {number(MAX_CHANGE)} from the usual one (the median of the first {BASELINE_RUNS} since somebody "
-        "last acknowledged a change), or a trajectory grade by anything. Closes when the grade is back, or when "
-        "somebody acknowledges the alarm: the new grade is then the usual one."
+        "Two known logs, a good and a bad one, are judged once a day. Opens when a verdict differs by more than "
+        f"{number(MAX_CHANGE)} from the usual one, or when a trajectory grade changes at all. The usual verdict is "
+        f"the median of the first {BASELINE_RUNS} since somebody last acknowledged a change. Closes when the grade "
+        "is back to normal, or when somebody acknowledges the alarm. The new grade then becomes the usual one."
     ),
-    todo="See what has changed since. If nothing on this site has, the provider may have changed the model.",
+    todo=(
+        "Find out what has changed since then. If nothing on this site has changed, the provider may have changed "
+        "the model."
+    ),
     page="admin:calibration",
     every=SOMETIMES,
 )
@@ -655,7 +660,9 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
             before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
             changes.append(f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}")
         if changes:
-            detail = f"The known {which} session: {'; '.join(changes)}. {_what_changed(first, last)}"
+            detail = (
+                f"The known {which} session has a different grade: {'; '.join(changes)}. {_what_changed(first, last)}"
+            )
             yield Finding(about=which, detail=detail, sessions=sessions)
 
 

@@ -66,12 +66,12 @@ def _count(report: dict[str, Any], name: str) -> int:
     id="A53",
     title="A harness writes its logs differently",
     means=(
-        f"Opens when, in the logs of one version of a harness that came in seven days, more than {MAX_UNKNOWN:.0%} of "
-        "the records or of the tool calls are of a kind that the site doesn’t know."
+        f"Opens when the site doesn’t know more than {MAX_UNKNOWN:.0%} of the records or tool calls in the logs "
+        "that one version of a harness sent within seven days."
     ),
     todo=(
-        "Update the site, or report the version and the names. What the site doesn’t know counts for nothing; a "
-        "session most of whose tools it doesn’t know isn’t graded by its log."
+        "Update the site, or report the version and the names. Unknown records and calls count for nothing. If the "
+        "site doesn’t know most of a session’s tools, it doesn’t grade the session by its log."
     ),
     severity=Severity.ADVISORY,
     every=EVERY,

@@ -43,10 +43,10 @@ MAX_LISTED = 5
     id="A33",
     title="Stored sums differ from the ledger",
     means=(
-        "Opens when the nightly audit finds that a bucket of rewards isn’t exactly the sum of its ledger entries, that "
-        "a session has rewarded two arms of a bandit that chooses one, or that what lists and counts show of a session "
-        "disagrees with its rewards, verdicts and flags. It checks all buckets, every session that changed within two "
-        "days and one in a hundred of the rest."
+        "Opens when the nightly audit finds that a bucket of rewards isn’t exactly the sum of its ledger entries, "
+        "that a session has rewarded two arms of a bandit that chooses only one, or that lists show a session "
+        "differently from its rewards, verdicts and flags. The audit checks all buckets, every session that changed "
+        "within two days, and one in a hundred of the other sessions."
     ),
     todo=(
         "Find out what wrote to the database (a restored copy, a script, a manual edit), then run "
@@ -61,7 +61,7 @@ def sums_differ(now: dt.datetime) -> Iterable[Finding]:
     differences: Mapping[str, Sequence[object]] = {
         "Buckets that differ from the ledger": audit(),
         "Sessions that count more than once": doubled(),
-        "Sessions that lists show wrongly": state.audit(now),
+        "Sessions that lists show incorrectly": state.audit(now),
     }
     for about, wrong in differences.items():
         if wrong:
@@ -80,12 +80,12 @@ def _list_first(items: Sequence[object]) -> str:
     id="A48",
     title="Stored evidence is damaged",
     means=(
-        "Opens when stored bytes are missing or differ from what was stored. Every night a thirtieth of all "
-        "evidence is read in full. Closes when the bytes are back."
+        "Opens when stored evidence is missing or has changed. One thirtieth of all evidence is read in full every "
+        "night. Closes when the evidence is restored."
     ),
     todo=(
-        "Check the disk and restore the evidence folder from a backup, or send those sessions again: identical "
-        "bytes replace the damaged ones."
+        "Check the disk and restore the evidence folder from a backup, or send these sessions again. Identical "
+        "files replace the damaged ones."
     ),
     every=dt.timedelta(minutes=1),
 )
@@ -97,8 +97,8 @@ def damaged_evidence(_now: dt.datetime) -> Iterable[Finding]:
         files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
         rows = Evidence.objects.filter(sha256__in=[blob.pk for blob in blobs]).order_by("session__ended_at", "session")
         yield Finding(
-            detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on them "
-            "stay as they are, but can’t be derived again.",
+            detail=f"{files} damaged, found {stamp(blobs[0].since)}: {listed}. Grades based on these files stay as "
+            "they are, but can’t be computed again.",
             sessions=tuple(dict.fromkeys(rows.values_list("session", flat=True))),
         )
 
@@ -110,10 +110,14 @@ MIB = 2**20
     id="A43",
     title="The disk is nearly full; no sessions are accepted",
     means=(
-        "Opens while less space is free for a host’s state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
-        "that is less). That host then refuses sessions with an explanation; hooks keep them and send them later."
+        "Opens while a host’s state folder has less free space than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
+        "that is less). That host then refuses sessions with an explanation. Hooks keep the sessions and send them "
+        "later."
     ),
-    todo="Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically.",
+    todo=(
+        "Free some space, or move the state folder to a larger disk. The host then accepts sessions again "
+        "automatically."
+    ),
     every=dt.timedelta(minutes=1),
 )
 def no_room_left(now: dt.datetime) -> Iterable[Finding]:
@@ -123,13 +127,13 @@ def no_room_left(now: dt.datetime) -> Iterable[Finding]:
             whose, where = (f" of {host}", " there") if host else ("", "")
             yield Finding(
                 about=host,
-                detail=f"{free // MIB:,} MiB are free for the state folder{whose}; {floor // MIB:,} MiB are reserved "
-                f"for what is already stored. No sessions are accepted{where} until there is more space. Nothing is "
-                "lost: hooks keep what they can’t send.",
+                detail=f"The state folder{whose} has {free // MIB:,} MiB of free space, but {floor // MIB:,} MiB are "
+                f"reserved for sessions that are already stored. No sessions are accepted{where} until there is "
+                "more space. Nothing is lost: hooks keep sessions that they can’t send.",
             )
 
 
-NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
+NOTHING_LOST = "Nothing is lost: sessions are still accepted, and jobs wait in the database."
 EFFECTS: Mapping[Component, str] = {
     Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
     Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
@@ -148,8 +152,8 @@ NAMES: Mapping[Component, str] = {
     id="A46",
     title="A part of the site has stopped responding",
     means=(
-        "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
-        "measured by whoever is watching, once it has watched for a minute without a gap."
+        "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds. "
+        "The program that watches it must have run for a minute without a gap."
     ),
     todo=f"Check that it is running ({START} restarts it when it fails), and what the log says about it.",
     every=dt.timedelta(minutes=1),
@@ -178,10 +182,10 @@ def find_silent(silent: Collection[str]) -> Iterable[Finding]:
     id="A47",
     title="A scheduled job is overdue",
     means=(
-        "Opens when a job hasn’t finished successfully for three of its intervals plus a minute (26 hours for "
-        "nightly jobs); not in the first minute after a start or after the machine was suspended."
+        "Opens when a job hasn’t succeeded for three of its intervals plus a minute (26 hours for nightly jobs). "
+        "Doesn’t open in the first minute after a start or after the machine was suspended."
     ),
-    todo="Look for the job’s name in the worker’s log: it is failing, or the worker is busy with something else.",
+    todo="Look for the job’s name in the worker’s log. The job is failing, or the worker is busy with other jobs.",
     every=dt.timedelta(minutes=1),
     is_attended=True,
 )
@@ -208,8 +212,8 @@ def silent_rule(now: dt.datetime) -> Iterable[Finding]:
         if rule is not None and rule.every is not None and run.ran_at < now - 2 * rule.every - GRACE:
             yield Finding(
                 about=rule.title,
-                detail=f"“{rule.title}” last ran {stamp(run.ran_at)}. The sweep is not running, or the rule fails: "
-                "check that worker and scheduler are up, and read the log.",
+                detail=f"“{rule.title}” last ran {stamp(run.ran_at)}. The sweep is not running, or the rule fails. "
+                "Check that worker and scheduler are running, and read the log.",
             )
 
 
@@ -305,12 +309,15 @@ def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
     id="A44",
     title="Verdicts are stuck",
     means=(
-        "Opens while sessions wait for a verdict although judge and quota are available: their evidence can’t be "
-        "read, three processes died reading it, their calls failed JUDGE_MAX_ATTEMPTS times (8 by default), or an "
-        "answer could not be saved; or an earlier version gave up on them for such a reason. One alarm, with their "
-        "number."
+        "Opens while sessions wait for a verdict although judge and quota are available. Possible reasons: the "
+        "evidence can’t be read, three processes crashed while reading it, the calls failed JUDGE_MAX_ATTEMPTS "
+        "times (8 by default), an answer could not be saved, or an earlier version of gradingsite gave up on the "
+        "session."
     ),
-    todo="Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically.",
+    todo=(
+        "Fix the causes that the alarm names, then choose “Try … now” on the quota page. The sessions are also "
+        "retried automatically."
+    ),
     page="admin:quota",
     every=dt.timedelta(seconds=15),
 )
@@ -325,7 +332,7 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
         "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
         f"crashed three processes that read its evidence, and is retried daily ({names})": len(crashing),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
-        "given up on by an earlier version (the quota page offers to ask again)": len(abandoned),
+        "given up by an earlier version (the quota page offers to judge it again)": len(abandoned),
     }
     reasons += [f"{n} × {reason}" for reason, n in others.items() if n]
     total = sum(counts.values()) + sum(others.values())
@@ -333,8 +340,8 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
         jobs = [*waiting, *failed, *crashing, *abandoned]
         sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
         yield Finding(
-            detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. Their rewards "
-            "stay provisional; nothing is lost.",
+            detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. These rewards stay "
+            "provisional. Nothing is lost.",
             sessions=tuple(dict.fromkeys(sorted(job.session_id for job in jobs))),
         )
 
@@ -346,7 +353,10 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
         "Opens when a session flagged by a rule has been awaiting review for longer than REVIEW_WAITS_HOURS (48 "
         "hours by default)."
     ),
-    todo="Open the review queue. The first sessions move the bandit most, and each takes about ten seconds.",
+    todo=(
+        "Open the review queue and grade from the top. The first sessions change the bandit most, and each takes "
+        "about ten seconds."
+    ),
     severity=Severity.ADVISORY,
     every=SOMETIMES,
     notify_externally=True,
@@ -366,19 +376,19 @@ def review_waits(now: dt.datetime) -> Iterable[Finding]:
         last = answers.values_list("created_at", flat=True).first()
         reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
         yield Finding(
-            detail=f"{queue['late']} {wait} been awaiting review for more than "
-            f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(queue['oldest'])}; {queue['n']} are queued. "
-            f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
+            detail=f"{queue['late']} {wait} been awaiting review for more than {settings.REVIEW_WAITS_HOURS:g} hours, "
+            f"the oldest since {stamp(queue['oldest'])}. {queue['n']} are in the queue. {reviewed} Until "
+            "somebody reviews them, their rewards stay as they are and the bandit learns from them."
         )
 
 
 @alarm_rule(
     id="A32",
     title="A notice could not be delivered",
-    means="Opens when the latest e-mail or webhook call was given up; closes when one gets through.",
+    means="Opens when the latest e-mail or webhook call failed after all retries. Closes when a notice is delivered.",
     todo=(
-        "Mend the channel on the notices page, which shows what it answered, and send a test. One from the environment "
-        "is changed there, with a restart."
+        "The notices page shows the channel’s answer. Correct the channel there and send a test. To change a "
+        "channel from the environment, change the environment and restart."
     ),
     severity=Severity.ADVISORY,
     every=SOMETIMES,
@@ -392,8 +402,8 @@ def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
     for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
         yield Finding(
             about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
-            detail=f"“{notice.subject}” did not arrive by {notice.by_words}, and was given up after "
-            f"{notice.attempts} attempts: {notice.last_error}",
+            detail=f"“{notice.subject}” could not be delivered by {notice.by_words} in {notice.attempts} attempts: "
+            f"{notice.last_error}",
         )
 
 
@@ -420,17 +430,17 @@ FIELDS = {
     "category": (
         Q(category=None),
         "the category bandit learns nothing from them",
-        "Add a rule under Settings, Categories; or have the runner send `category`, under a name the site knows",
+        "Add a rule under Settings, Category rules, or have the runner send `category` with a name that the site knows",
     ),
     "harness": (
         Q(harness=None),
-        "the harness bandit learns nothing from them, and a change in the harness can’t be seen",
+        "the harness bandit learns nothing from them, and changes of the harness go unnoticed",
         "Have the agent send `harness`, or a transcript that shows it",
     ),
     "model": (
         Q(model="", model_arm=None),
         "they can’t be used to compare models",
-        "Have the agent send `model` wherever no transcript shows it",
+        "Have the agent send `model` if no transcript shows it",
     ),
 }
 
@@ -466,10 +476,10 @@ def _incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
     title="Sessions arrive without required fields",
     means=(
         f"Opens when more than {100 * USUAL:.0f} % of an agent’s sessions in seven days (overall, or with one "
-        "harness) lack a category, harness or model, beyond chance (p < .001): for example the first three of "
+        "harness) lack a category, harness or model, by more than chance (p < .001). Examples: the first three of "
         "all, 6 of 20, or 14 of 100. Sessions ended by infrastructure don’t count."
     ),
-    todo="Have the agent send the field.",
+    todo="Have the agent send the missing field.",
     severity=Severity.ADVISORY,
     every=dt.timedelta(hours=1),
     list_sessions=_incomplete_sessions,

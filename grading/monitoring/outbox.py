@@ -47,7 +47,7 @@ def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
     """Queue a test message to each of these destinations, for the operator `by`."""
     content = {
         "title": "A test",
-        "detail": f"{by.get_username()} wanted to see whether notices arrive. This one did.",
+        "detail": f"This is a test that {by.get_username()} sent. Notices arrive on this channel.",
         "what_to_do": "Nothing.",
         "link": link("admin:notices"),
     }

@@ -53,16 +53,16 @@ COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
     title="Judge and trajectory disagree",
     quotes_verdict=True,
     means=(
-        f"Flags a session whose verdict is {GAP:.1f} or more away from what its trajectory predicts, provided the "
-        "trajectory saw the whole log. The prediction uses the bandit’s calibration; until there is one, the "
-        f"usual difference between the two (the median of at least {pairs.LEAST_PAIRS} pairs, of the category if "
-        "possible, otherwise of all). Opens when, for one harness and category, that difference drifts from its "
-        f"past level (a CUSUM tuned to under one false alarm per site and year; stays open for {pairs.HOLDS.days} "
-        "days)."
+        f"Flags a session whose verdict differs by {GAP:.1f} or more from the prediction of its trajectory, if the "
+        "trajectory saw the whole log. The prediction uses the bandit’s calibration. Until there is a calibration, "
+        f"it uses the usual difference between the two (the median of at least {pairs.LEAST_PAIRS} pairs, of the "
+        "category if possible, otherwise of all). An alarm opens when this difference drifts from its past level "
+        "for one harness and category (a CUSUM tuned to less than one false alarm per site and year). It stays open "
+        f"for {pairs.HOLDS.days} days."
     ),
     todo=(
-        "Compare logs and verdicts for some of these sessions: did the rules miss what was done, or did the judge "
-        "see what wasn’t?"
+        "Compare logs and verdicts of some of these sessions. Did the trajectory miss work that was done, or did "
+        "the judge credit work that wasn’t?"
     ),
     settled="they agree now",
     every=dt.timedelta(hours=6),
@@ -151,14 +151,14 @@ class MachineReward:
     id="A9",
     title="Rewards have collapsed",
     means=(
-        f"Opens when, within seven days, the last {ALIKE} machine rewards across at least {LEAST_ARMS} categories "
-        f"lie within {HAIR:.2f} of each other; when the last {ZEROS} or more, across several categories, are zero; "
-        f"when a single number makes up {100 * SHARE:.0f} % or more of at least {LEAST_GRADES} grades from the "
-        f"judge (before any cap) or the trajectory; or when categories that differed over the {BEFORE.days} days "
-        f"before no longer do over the last {NOW.days}. Floors, abstentions and sessions that found nothing to do "
-        "don’t count."
+        f"Opens in any of four cases within seven days: the last {ALIKE} machine-graded rewards across at least "
+        f"{LEAST_ARMS} categories are within {HAIR:.2f} of each other; the last {ZEROS} or more, across several "
+        f"categories, are zero; one number makes up {100 * SHARE:.0f} % or more of at least {LEAST_GRADES} grades "
+        f"from the judge (before any cap) or the trajectory; or categories that differed over the {BEFORE.days} "
+        f"days before don’t differ over the last {NOW.days}. Floors, abstentions and sessions that found nothing to "
+        "do don’t count."
     ),
-    todo="Open a few of these sessions: is the grader still reading what they did?",
+    todo="Open a few of these sessions and check whether the grader still reads what they did.",
     every=dt.timedelta(hours=1),
 )
 def collapse(now: dt.datetime) -> Iterable[Finding]:
@@ -178,14 +178,14 @@ def find_collapse(
     run, span = zeros(week), alike(week)
     if run:
         arms = len({arm for arm, _value in week[-run:]})
-        detail = f"The last {run} rewards, of {arms} categories, are zero."
+        detail = f"The last {run} rewards, in {arms} categories, are all zero."
         yield Finding(about="zeros", detail=detail, sessions=_keys(latest[-run:]))
     elif span is not None:
         arms = len({arm for arm, _value in week[-ALIKE:]})
         yield Finding(
             about="all alike",
-            detail=f"The last {ALIKE} rewards, of {arms} categories, are all between {span[0]:.2f} and {span[1]:.2f}: "
-            "they can’t tell one category from another.",
+            detail=f"The last {ALIKE} rewards, in {arms} categories, are all between {span[0]:.2f} and {span[1]:.2f}, "
+            "so they can’t tell categories apart.",
             sessions=_keys(latest[-ALIKE:]),
         )
     recent = [(each.arm, each.value) for each in rewards if each.ended_at > now - NOW]
@@ -194,8 +194,8 @@ def find_collapse(
     if flat is not None:
         yield Finding(
             about="levelled",
-            detail=f"{flat.arms} categories differed by {flat.before:.2f} (standard deviation of their means); of that "
-            f"at most {100 * max(flat.most, 0):.0f} % is left in the rewards of the last {NOW.days} days.",
+            detail=f"The means of {flat.arms} categories had a standard deviation of {flat.before:.2f}. In the rewards "
+            f"of the last {NOW.days} days, at most {100 * max(flat.most, 0):.0f} % of it is left.",
             sessions=_keys(each for each in latest if each.ended_at > now - NOW),
         )
     for source, values in sorted(grades.items()):
@@ -203,8 +203,8 @@ def find_collapse(
         if common is not None:
             yield Finding(
                 about=source,
-                detail=f"{common.count} of {common.total} grades of the {source} in seven days are "
-                f"{common.value:.2f}, exactly: {100 * common.share:.0f} %.",
+                detail=f"{common.count} of {common.total} grades ({100 * common.share:.0f} %) of the {source} in seven "
+                f"days are exactly {common.value:.2f}.",
             )
 
 
@@ -264,9 +264,10 @@ ALL, JUDGE = "all sessions", "another judge"
     id="A10",
     title="Verdicts have shifted",
     means=(
-        "Opens when verdicts for one harness, model and category drift from their past level, or when verdicts "
-        "overall do. It says whether the mix of work changed, the levels within it, or whether that can’t be told "
-        f"apart. CUSUMs tuned to under one false alarm per site and year; stays open for {pairs.HOLDS.days} days."
+        "Opens when verdicts for one harness, model and category, or verdicts overall, drift from their past level. "
+        "The alarm says whether the mix of work changed or the results within it, or that these can’t be separated. "
+        "The test is a CUSUM tuned to less than one false alarm per site and year. The alarm stays open for "
+        f"{pairs.HOLDS.days} days."
     ),
     todo="Find out what changed that day: the model, the prompt, the tools, the judge or the kind of work.",
     every=dt.timedelta(hours=6),
@@ -343,8 +344,8 @@ def _if_recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], n
 def _describe_change(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     """The means since the change and before it, as a sentence."""
     return (
-        f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), where "
-        f"{change.before:.2f} was usual ({change.n_before})."
+        f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), "
+        f"{change.before:.2f} before ({change.n_before})."
     )
 
 
@@ -352,7 +353,11 @@ def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     """A text if most verdicts since the change are by another judge than before; empty otherwise."""
     before = rows[change.since - change.n_before : change.since]
     old, new = (mode(row.judge for row in some) for some in (before, rows[change.since :]))
-    return "" if old == new else f" The judge changed too ({old}; now {new}): it may be the judge, not the work."
+    return (
+        ""
+        if old == new
+        else (f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work.")
+    )
 
 
 def _describe_split(why: Split) -> str:
@@ -363,8 +368,8 @@ def _describe_split(why: Split) -> str:
     if why.cause is Cause.LEVELS:
         return f"The shift is spread over harnesses, models and categories ({shares})."
     return (
-        f"Whether the work or its mix changed can’t be told: only {100 * why.evaluable:.0f} % of the sessions have a "
-        "harness, model and category with enough sessions both before and since."
+        f"Changes of the work and of its mix can’t be separated, because only {100 * why.evaluable:.0f} % of the "
+        "sessions have a harness, model and category with enough sessions both before and after."
     )
 
 

@@ -55,7 +55,7 @@ class Rule:
     title: str
     means: str
     find: Find
-    todo: str = "Read what it found and fix that. The alarm closes by itself."
+    todo: str = "Fix the problem that the alarm describes. The alarm then closes automatically."
     page: str = "admin:alarms"
     severity: Severity = Severity.ALARM
     every: dt.timedelta | None = None

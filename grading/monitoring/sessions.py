@@ -71,14 +71,17 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
     """A finding if too many sessions were flagged, with how many of them still wait for a grade."""
     count, waiting = sum(each.n for each in flags), sum(each.open for each in flags)
     if is_too_often(count):
-        todo = "Something in the grading pipeline is broken: review them."
+        todo = "Something in the grading pipeline is broken. Review these sessions."
         if waiting == 0:
-            todo = "None of them waits any more. Find out what broke, then acknowledge this alarm to close it."
+            todo = (
+                "None of these sessions waits any more. Find out what was broken, then acknowledge this alarm to "
+                "close it."
+            )
         elif waiting < count:
-            todo = f"{waiting} of them still wait{'s' * (waiting == 1)}. {todo}"
+            todo = f"{waiting} of these sessions still wait{'s' * (waiting == 1)}. {todo}"
         yield Finding(
-            detail=f"{count} sessions in seven days left a commit or pull request without a real grade; "
-            f"{ALLOWED} would be normal. {todo}"
+            detail=f"{count} sessions in seven days made a commit or pull request but have no real grade. {ALLOWED} "
+            f"would be normal. {todo}"
         )
 
 
@@ -86,17 +89,17 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
     id="A1",
     title="No real grade for a pull request or commit",
     means=(
-        "Flags a session that left a pull request or commit of its own, yet has no grade from a judge or a person "
-        f"{ORDINARY / dt.timedelta(hours=1):.0f} hours after the judge was asked (or after it was given up), whatever "
-        "its trajectory or journal says; at once if the judge is out, or if there is no judge and no trajectory saw "
-        "the work either. Opens at the third such session in seven days. It looks at where a grade came from, never at "
-        "its value."
+        "Flags a session that made a pull request or commit but has no grade from a judge or a person "
+        f"{ORDINARY / dt.timedelta(hours=1):.0f} hours after the verdict was requested or given up, even if it has "
+        "a trajectory or journal grade. Flags the session at once if the judge is out, or if there is no judge and "
+        "no trajectory saw the work. An alarm opens at the third such session in seven days. The rule looks at "
+        "where a grade came from, never at its value."
     ),
     todo=(
-        "Review these sessions, and check the quota page for what keeps the judge from answering. Once you know the "
-        "cause, acknowledge the alarm: that closes it."
+        "Review these sessions, and check on the quota page why the judge doesn’t answer. Once you know the cause, "
+        "acknowledge the alarm to close it."
     ),
-    settled="it has a real grade now, or one is on its way",
+    settled="it has a real grade now, or will get one",
     is_rate=True,
     summarize=_summarize_ungraded,
 )
@@ -129,7 +132,7 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     if request is None or not request.is_overdue(now):
         return f"{work}, but no reliable grade"
     wait = f"has waited for its verdict since {stamp(request.requested_at)}" if request.is_open else "was given up"
-    return f"{work}, but no judge or person has graded it; it {wait}"
+    return f"{work}, but no judge or person has graded the session; it {wait}"
 
 
 def lacks_verdict(
@@ -196,15 +199,15 @@ LATEST = 20
     id="A5",
     title="Two sessions share the same evidence",
     means=(
-        "Flags a session whose only log, journal or patch (200 bytes or more) is byte for byte the same as another "
-        "session’s, or whose only log says it belongs to another session. A subagent’s log may also appear under its "
-        "parent. Opens at an agent’s third in seven days."
+        "Flags a session whose only log, journal or patch (200 bytes or more) is identical to another session’s, or "
+        "whose only log says that it belongs to another session. A subagent’s log may also appear under its parent. "
+        "An alarm opens at an agent’s third such session in seven days."
     ),
-    todo="Check where the agent takes its files from: each session has its own log, named after the session’s id.",
+    todo="Check which files the agent sends. Each session has its own log, named after the session’s id.",
     settled="it has evidence of its own now",
     summarize=too_many_of_an_agent(
-        "{count} sessions of {agent} in seven days came with files already submitted for another session, or with its "
-        "log. They would be graded on work that isn’t theirs."
+        "In seven days, {count} sessions of {agent} came with another session’s log or files. They would be graded "
+        "on work that isn’t theirs."
     ),
 )
 def repeated(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
@@ -238,7 +241,7 @@ def repeated(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str
         original = originals.filter(pk=last.earlier).first()  # type: ignore[attr-defined] # annotated
         if original is not None:
             problems.append(
-                f"its {last.kind} ({last.size:,} bytes) had come before, as the {original.kind} of session "
+                f"its {last.kind} ({last.size:,} bytes) was submitted before, as the {original.kind} of session "
                 f"{original.session.external_id} of {original.session.agent}"
             )
     return "; ".join(problems)
@@ -252,18 +255,18 @@ def _is_copy(row: Evidence) -> bool:
     id="A34",
     title="Another agent’s work is claimed",
     means=(
-        "Flags a session that claims a commit, pull request or log already claimed by another agent’s session. The "
-        "earlier session keeps it. Opens at the third in seven days."
+        "Flags a session that claims a commit, pull request or log that another agent’s session has already "
+        "claimed. The earlier session keeps it. An alarm opens at the third such session in seven days."
     ),
     todo=(
-        "Look at the flagged sessions, and where each agent takes its logs and facts from. Once you know the cause, "
-        "acknowledge the alarm: that closes it."
+        "Look at the flagged sessions, and check which logs and facts each agent sends. Once you know the cause, "
+        "acknowledge the alarm to close it."
     ),
     settled="none of it belongs to another agent now",
     is_rate=True,
     summarize=too_many(
-        "{count} sessions in seven days claimed what another agent's session had claimed before. Two agents send each "
-        "other's logs or facts."
+        "In seven days, {count} sessions claimed commits, pull requests or logs that another agent’s session had "
+        "claimed before. Two agents send each other’s logs or facts."
     ),
 )
 def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
@@ -286,8 +289,9 @@ def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
             continue
         yield Finding(
             about=harness,
-            detail=f"{count} {'log' if count == 1 else 'logs'} of {harness} in seven days could not be read well "
-            "enough to grade: its format may have changed. The judge still reads them; no rule does.",
+            detail=f"In seven days, {count} {'log' if count == 1 else 'logs'} of {harness} could not be parsed well "
+            "enough to grade. The log format may have changed. The judge still reads such logs, but the "
+            "trajectory doesn’t.",
         )
 
 
@@ -295,13 +299,13 @@ def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
     id="A4",
     title="A log can’t be read",
     means=(
-        "Opens as soon as one log has more than 30 % unreadable calls, more calls of unknown tools than of known ones, "
-        "no shell call that shows its command, or no result that says whether its call worked and no visible effect "
-        "either. Rules then grade from facts and patch only."
+        "Opens as soon as one log has more than 30 % unreadable calls, more calls of unknown tools than of known "
+        "ones, no shell call that shows its command, or neither a visible effect nor a result that says whether its "
+        "call worked. The trajectory then grades only from facts and patch."
     ),
     todo=(
-        "Check whether the harness’s version has changed since logs were last readable; update the site, then grade "
-        "again."
+        "Check whether the harness’s version has changed since its logs were last readable. Update the site, then "
+        "grade the sessions again."
     ),
     settled="its log is readable now",
     summarize=_summarize_unreadable,
@@ -316,14 +320,14 @@ def unreadable_log(_session: Session, grades: CurrentGrades, _now: dt.datetime) 
     id="A35",
     title="A session says it doesn’t count, without evidence",
     means=(
-        "Flags a session submitted as infrastructure or refused although neither its log nor its exit status shows "
-        "that. It is graded as usual. Opens at an agent’s third open flag in seven days."
+        "Flags a session submitted as “infrastructure” or “refused” although neither its log nor its exit status "
+        "shows that. The session is graded as usual. An alarm opens at an agent’s third open flag in seven days."
     ),
     severity=Severity.ADVISORY,
     settled="its log or exit status supports it now",
     summarize=too_many_of_an_agent(
-        "{count} sessions of {agent} in seven days claimed an outcome that would leave them without a reward, and "
-        "nothing supports it. See what they have in common.",
+        "In seven days, {count} sessions of {agent} claimed an outcome that would leave them without a reward, "
+        "without any evidence for it. Check what these sessions have in common.",
         only_open=True,
     ),
 )
@@ -340,15 +344,18 @@ def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datet
     title="The judge’s readings of a session are far apart",
     quotes_verdict=True,
     means=(
-        f"Flags a session with three readings more than {number(MAX_SPREAD)} apart; the median is the verdict. Opens "
-        "at the third such session in seven days."
+        f"Flags a session whose three readings are more than {number(MAX_SPREAD)} apart. The median is the verdict. "
+        "An alarm opens at the third such session in seven days."
     ),
-    todo="Grade them. If it keeps happening, look at where the readings differ: the rubric may not cover such work.",
+    todo=(
+        "Grade these sessions. If this keeps happening, check where the readings differ. The rubric may not cover "
+        "such work."
+    ),
     severity=Severity.ADVISORY,
     settled="it has a different verdict now",
     every=SOMETIMES,
     summarize=too_many(
-        f"Of {{count}} sessions in seven days three readings of the judge are more than {number(MAX_SPREAD)} apart."
+        f"In seven days, the judge’s three readings of {{count}} sessions were more than {number(MAX_SPREAD)} apart."
     ),
 )
 def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
@@ -367,9 +374,9 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
     if count := late.count():
         yield Finding(
             about="readings",
-            detail=f"Sessions in doubt that have waited to be read again for more than two days: {count}. "
-            "Until then the bandits learn little or nothing from them, and bad sessions may be among them. Extra "
-            "readings come last: give the judge more budget or quota, or grade them yourself.",
+            detail=f"Contested sessions that have waited more than two days for another reading: {count}. Until then, "
+            "the bandits learn little or nothing from them, and some of them may be bad. Extra readings come "
+            "last in the queue. Give the judge more budget or quota, or grade the sessions yourself.",
         )
 
 
@@ -378,31 +385,31 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
     title="What a session left behind contradicts the judge",
     quotes_verdict=True,
     means=(
-        f"Flags a session whose artifacts would be worth more than {number(CONTESTED_ABOVE)} above its current "
-        "verdict, once the judge has read it three times or won’t read it again. Opens at an agent’s third such "
-        "session in seven days, or when one has been waiting for the judge for two days."
+        f"Flags a session whose artifacts would earn over {number(CONTESTED_ABOVE)} more than its verdict, once the "
+        "judge has read the session three times or won’t read it again. An alarm opens at an agent’s third such "
+        "session in seven days, or when one has waited for the judge for two days."
     ),
     todo=(
-        "Look at what it left behind. If it is filler, make the artifact rules stricter; if it is good, the rubric "
-        "misses such work."
+        "Look at the session’s artifacts. If they are filler, make the artifact rules stricter. If they are good, "
+        "the rubric misses such work."
     ),
     settled="the judge and the artifacts agree now, or the judge will read it again",
     every=SOMETIMES,
     find=_find_contested,
     summarize=too_many_of_an_agent(
-        "{count} sessions of {agent} in seven days left behind what would be worth far more than the judge says."
+        "In seven days, {count} sessions of {agent} left artifacts that would earn far more than the judge’s verdicts."
     ),
 )
 def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
     """Artifacts and judge contradict each other, and reading the session again has not settled it, or not fully."""
     if Source.HUMAN in grades or not _is_judged(grades) or session.outcome in NO_REWARD or not contests(grades):
         return ""
-    above = f"its artifacts would be worth {number(gap(grades))} more than the judge says"
+    above = f"its artifacts would earn {number(gap(grades))} more than the judge’s verdict"
     if grades[Source.JUDGE].readings_agree:
-        return f"{above}, after three readings; they add {number(MAX_ADDED)} to the verdict, and no more"
+        return f"{above}, even after three readings; they add at most {number(MAX_ADDED)} to the verdict"
     if rereading.is_coming(session):
         return ""
-    return f"{above}, and the judge won’t read it again: until a person grades it, it counts little or nothing"
+    return f"{above}, and the judge won’t read the session again; until a person grades it, it counts little or nothing"
 
 
 @flag_rule(
@@ -410,18 +417,15 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
     title="An agent claims far more than the judge saw",
     quotes_verdict=True,
     means=(
-        "Flags a session whose artifacts, vouched for by its agent alone, would be worth more than "
-        f"{number(CONTESTED_ABOVE)} above its verdict. The verdict stands. Opens at an agent’s third such session "
-        "in seven days."
+        f"Flags a session whose artifacts would earn over {number(CONTESTED_ABOVE)} more than its verdict, but only "
+        "the agent vouches for them. The verdict stands. An alarm opens at an agent’s third such session in seven "
+        "days."
     ),
-    todo=(
-        "Check whether the claims are true. Either the agent makes them up, or the judge isn’t shown what it left "
-        "behind."
-    ),
+    todo=("Check whether the claims are true. Either the agent makes them up, or the judge doesn’t see the artifacts."),
     severity=Severity.ADVISORY,
     settled="the judge and the claims agree now",
     every=SOMETIMES,
-    summarize=too_many_of_an_agent("{count} sessions of {agent} in seven days claim far more than the judge saw."),
+    summarize=too_many_of_an_agent("In seven days, {count} sessions of {agent} claimed far more than the judge saw."),
 )
 def claimed_above(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
     """An agent claims far more than its judge saw. The verdict stands, and people are informed."""
@@ -430,8 +434,8 @@ def claimed_above(session: Session, grades: CurrentGrades, _now: dt.datetime) ->
     if gap(grades) <= CONTESTED_ABOVE or not is_claimed(grades):
         return ""
     return (
-        f"the agent claims artifacts that would be worth {number(gap(grades))} more than the judge says; "
-        "the verdict stands"
+        f"the agent claims artifacts that would earn {number(gap(grades))} more than the judge’s verdict; the "
+        "verdict stands"
     )
 
 
@@ -443,17 +447,17 @@ def _is_judged(grades: CurrentGrades) -> bool:
     id=LATE_WORD,
     title="An agent changes its story about a session",
     means=(
-        "Flags a session about which its agent, or the hook beside it, says something new after a verdict or "
-        "after the first hour: another outcome or category, other facts, dates or lessons. Also one whose end is "
-        "dated before its decision or more than a week back. None of it counts until somebody adopts it. Opens at "
-        "an agent’s third in seven days."
+        "Flags a session if its agent or hook changes a claim about it after a verdict or after the first hour: its "
+        "outcome, category, facts, dates or lessons. Also flags a session whose end is dated before its decision or "
+        "more than a week back. Such claims don’t count until somebody adopts them. An alarm opens at an agent’s "
+        "third such session in seven days."
     ),
-    todo="On each session’s page, adopt what is true and reject the rest.",
-    settled="all of it has been answered",
+    todo="On each session’s page, adopt the claims that are true and turn down the others.",
+    settled="all its claims have been answered",
     summarize=too_many_of_an_agent(
-        "{agent} said something new of {count} of its sessions in seven days, after they had been graded or dated out "
-        "of bounds. None of it counts. An agent that learns what it earns will try this: compare what it wanted "
-        "changed with what those sessions are worth."
+        "In seven days, {agent} changed its claims about {count} sessions after they had been graded, or dated them "
+        "outside the allowed time. None of these claims counts. An agent that knows its rewards may try this. "
+        "Compare the claims with what these sessions are worth."
     ),
 )
 def late_word(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
@@ -462,4 +466,4 @@ def late_word(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> st
     summaries = [
         f"{ProposedField(row.field).words}: {row.summary}" for row in unanswered if row.field != ProposedField.TITLE
     ]
-    return f"said afterwards, not adopted: {'; '.join(summaries)[:MAX_CHARACTERS]}" if summaries else ""
+    return f"claimed later, not adopted: {'; '.join(summaries)[:MAX_CHARACTERS]}" if summaries else ""

@@ -12,11 +12,11 @@ from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule
     id="A54",
     title="Results got worse since a change",
     means=(
-        "Opens when the reward, the cost or a vital of like work got worse beyond chance since a new version, model, "
-        "instruction file, rubric, judge or policy. However often it looks, at most one false advisory is expected in "
-        "300 days. What came at the same time need not be the cause."
+        "Opens when the reward, the cost or a vital of comparable work got worse by more than chance after a "
+        "change: a new version, model, instruction file, rubric, judge or policy. At most one false advisory is "
+        "expected in 300 days. A change at the same time need not be the cause."
     ),
-    todo="Open Insight and read what changed. If too few tasks recur, run a few fixed tasks each week.",
+    todo="Open Insight to see what changed. If too few tasks recur, run a few fixed tasks each week.",
     page="admin:insight",
     severity=Severity.ADVISORY,
     every=SOMETIMES,

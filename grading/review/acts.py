@@ -38,7 +38,7 @@ class HistoryKind(TextChoices):
     TOKEN = AuditKind.TOKEN.value, "tokens and keys"
     PERSON = AuditKind.PERSON.value, "people and roles"
     DOWNLOAD = AuditKind.DOWNLOAD.value, "downloads"
-    RAW = AuditKind.RAW.value, "raw text looked at"
+    RAW = AuditKind.RAW.value, "raw text viewed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +86,17 @@ def describe(answer: ReviewAnswer) -> str:
     if kind in _WITHOUT_GRADE:
         return _WITHOUT_GRADE[kind]
     verb = "accepted" if kind is Answer.ACCEPT else "graded"
-    beside = "" if answer.grade_id else ", beside the grade"
+    beside = "" if answer.grade_id else ", in addition to the grade in force"
     return f"{verb} {number(answer.value)}{beside}"
 
 
 def describe_reveal(row: Reveal) -> str:
-    timing = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
-    return f"looked at the judge’s answer {timing}"
+    timing = "before grading" if row.value is None else f"after grading {number(row.value)}"
+    return f"revealed the judge’s grade {timing}"
 
 
 def describe_unflag(row: Flag) -> str:
-    return "took the flag off" if row.rule == Flag.BY_A_PERSON else f"took the flag “{title_of(row.rule)}” off"
+    return "removed the flag" if row.rule == Flag.BY_A_PERSON else f"removed the flag “{title_of(row.rule)}”"
 
 
 def describe_run(row: JudgeRun) -> str:

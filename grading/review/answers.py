@@ -45,8 +45,8 @@ class ClaimLost(CorrectionError):
     def __init__(self, item: ReviewItem) -> None:
         until = f" until {timezone.localtime(item.claimed_until):%H:%M:%S}" if item.claimed_until else ""
         super().__init__(
-            f"{item.claimed_by} has claimed this session{until}: your own claim had expired. Nothing was saved. Go on "
-            "with the next one, or come back if it is still in the queue then."
+            f"Nothing was saved, because your claim expired and {item.claimed_by} has claimed this session{until}. "
+            "Continue with the next session, or come back later."
         )
 
 
@@ -136,7 +136,7 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
             )
         current = persons_grade(session)
         if current is not None and current.pk == answer.grade_id:
-            raise CorrectionError("This answer is the current verdict already; nothing was changed.")
+            raise CorrectionError("Nothing was changed, because this answer is already in force.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
         row = _graded(session, by, SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True))
@@ -152,7 +152,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
     with transaction.atomic():
         session = _locked(answer.session)
         if answer.answer == Answer.UNDO:
-            raise CorrectionError("An undo can’t be undone; give the answer again.")
+            raise CorrectionError("An undo can’t be undone. Give the answer again.")
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
         before = measure(session)
@@ -195,7 +195,9 @@ def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item:
         corrections.require_fresh(session, current, submitted.seen_revision, submitted.seen_evidence)
         # The floor is not a grade.
         if current is None or current.value is None or current.source == Source.FLOOR:
-            raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
+            raise CorrectionError(
+                "There is no grade to accept, because nothing has graded this session yet. Enter a grade."
+            )
         submitted = replace(submitted, value=current.value)
     if item is not None and is_opinion(session, reviewer, item):
         # An opinion beside the current verdict, which it does not change.
@@ -243,7 +245,7 @@ def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, it
     if submitted.answer is Answer.UNDO:
         raise CorrectionError("An undo names what it undoes; call undo().")
     if submitted.answer is Answer.CANNOT_JUDGE and not submitted.reason:
-        raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
+        raise CorrectionError("Give a short reason why this session cannot be judged.")
     is_only_reviewer = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
     if submitted.answer is Answer.CANNOT_JUDGE and is_only_reviewer:
         return queue.take_off(session, reviewer, **submitted.columns)

@@ -26,8 +26,8 @@ class BulkRefused(CorrectionError):
     def __init__(self, problems: Sequence[tuple[Session, str]]) -> None:
         self.problems = tuple(problems)
         super().__init__(
-            f"Nothing was saved: {len(problems)} of the sessions cannot be corrected like this. Untick them, or choose "
-            "another verdict, and submit again."
+            f"Nothing was saved, because {len(problems)} of the sessions cannot be corrected like this. Untick them "
+            "or choose another answer, then submit again."
         )
 
 
@@ -46,8 +46,8 @@ class BulkStale(CorrectionError):
     def __init__(self, stale: Sequence[StaleReward], total: int) -> None:
         self.stale = tuple(stale)
         super().__init__(
-            f"{len(stale)} of {total} rewards changed while you were looking. Nothing was saved; what changed is "
-            "marked below. Look again and submit."
+            f"Nothing was saved, because {len(stale)} of {total} rewards changed while this page was open. They are "
+            "marked below. Check them, then submit again."
         )
 
 
@@ -171,7 +171,7 @@ def submit(
     Raises CorrectionError without a reason or for too many sessions, BulkStale, or BulkRefused.
     """
     if not reason.strip():
-        raise CorrectionError("A reason is needed: say in a few words why. It is kept with each of the sessions.")
+        raise CorrectionError("Give a short reason. It is stored with each session.")
     if not 0 < len(revisions) <= MOST:
         raise CorrectionError(f"Choose from 1 to {MOST} sessions; {len(revisions)} were chosen.")
     with transaction.atomic():
@@ -194,7 +194,10 @@ def submit(
                 who = "a person" if graded_since[session.pk].source == Source.HUMAN else "the judge"
                 value_since = number(graded_since[session.pk].value)
                 problems.append(
-                    (session, f"It was graded {value_since} by {who} since the alarm: it can’t be excluded.")
+                    (
+                        session,
+                        (f"This session can’t be excluded, because {who} graded it {value_since} after the alarm."),
+                    )
                 )
                 continue
             try:
@@ -220,13 +223,13 @@ def undo(bulk: str, reviewer: User, reason: str) -> int:
     Raises CorrectionError without a reason or if there are none.
     """
     if not reason.strip():
-        raise CorrectionError("Say in a few words why: the history keeps it.")
+        raise CorrectionError("Give a short reason. It is stored in the history.")
     with transaction.atomic():
         effective = ReviewAnswer.objects.effective().filter(bulk=bulk)
         _locked(effective.values_list("session", flat=True))
         bulk_answers = list(effective.select_related("session", "grade").order_by("-pk"))
         if not bulk_answers:
-            raise CorrectionError("All answers of this correction were undone already; nothing was changed.")
+            raise CorrectionError("Nothing was changed, because this correction has already been undone.")
         for answer in bulk_answers:
             answers.undo(answer, reviewer, reason)
     return len(bulk_answers)

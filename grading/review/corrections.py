@@ -31,20 +31,23 @@ class StaleReview(CorrectionError):
         self.current, self.before, self.added = current, before, tuple(added)
         if current is None or before is None or current.pk == before.pk:
             now = "" if current is None else f"The reward is {_describe(current)}: {current.sentence} "
-            changed = f"New evidence came while you were looking. {now}"
+            changed = f"New evidence arrived while this page was open. {now}"
         else:
             was, now = f"you saw {_describe(before)}", f"now it is {_describe(current)}"
-            changed = f"The reward changed while you were looking: {was}, {now}. It now says: {current.sentence} "
+            changed = (
+                f"The reward changed while this page was open: {was}, {now}. The explanation is now: "
+                f"{current.sentence} "
+            )
         listed = ", ".join(f"{row.kind} {row.shown_name}".strip() for row in added)
         came = f"Evidence added since: {listed}. " if listed else ""
-        super().__init__(f"{changed}{came}Nothing was saved; look again and submit.")
+        super().__init__(f"{changed}{came}Nothing was saved. Check the session, then submit again.")
 
 
 class AlreadyUndone(CorrectionError):
     """The verdict was undone before, so nothing was changed."""
 
     def __init__(self) -> None:
-        super().__init__("This verdict was undone already; nothing was changed.")
+        super().__init__("Nothing was changed, because this grade has already been undone.")
 
 
 def record_correction(
@@ -71,8 +74,7 @@ def record_correction(
         moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
         if moves and not reason.strip():
             raise CorrectionError(
-                f"A reason is needed: this moves the grade by more than {REASON_NEEDED_ABOVE:g}. Say in a few words "
-                "why."
+                f"Give a short reason, because your grade differs by more than {REASON_NEEDED_ABOVE:g}."
             )
         evidence: dict[str, object] = {"evidence_sha256": evidence_version(session)}
         if live is not None:

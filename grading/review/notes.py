@@ -27,12 +27,12 @@ def comment(session: Session, author: User, text: str) -> Comment:
 def flag(session: Session, by: User, why: str) -> Flag:
     """Flag a session by hand and queue it. Raises CorrectionError without a `why`, or if a person's flag is open."""
     if not why.strip():
-        raise CorrectionError("A flag needs a reason: say in a few words what others should look at.")
+        raise CorrectionError("Give a short reason for the flag: what should others look at?")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         existing = Flag.objects.filter(session=session, rule=Flag.BY_A_PERSON).first()
         if existing is not None and existing.cleared_at is None:
-            raise CorrectionError(f"{existing.raised_by} flagged this session already: {existing.detail}")
+            raise CorrectionError(f"{existing.raised_by} has already flagged this session: {existing.detail}")
         row = existing or Flag(session=session, rule=Flag.BY_A_PERSON)
         row.detail, row.raised_at, row.raised_by = why.strip(), timezone.now(), by
         row.cleared_at, row.cleared_by, row.cleared_why = None, None, ""
@@ -49,7 +49,7 @@ def unflag(flag: Flag, by: User) -> None:
     """
     if flag.rule != Flag.BY_A_PERSON:
         raise CorrectionError(
-            f"A rule raised this flag ({title_of(flag.rule)}): grade the session, or say that it can't be judged."
+            f"A rule raised this flag ({title_of(flag.rule)}). To clear it, grade the session or answer “Can’t judge”."
         )
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)

@@ -48,7 +48,7 @@ __all__ = [
     "waiting",
 ]
 
-NEW_EVIDENCE = "new evidence came since you graded it"
+NEW_EVIDENCE = "new evidence arrived after your grade"
 # Items that leave the queue when their reason is gone. Those added by a person or for new evidence wait for a person.
 PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
@@ -131,7 +131,7 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
     """Assign an item to one person, or with None to nobody. A comment on the session says who did so."""
     with transaction.atomic():
         ReviewItem.objects.filter(pk=item.pk).update(assigned_to=to)
-        text = f"Assigned to {to.get_username()}" if to else "Assigned to nobody in particular"
+        text = f"Assigned to {to.get_username()}" if to else "Not assigned"
         Comment.objects.create(session_id=item.session_id, author=by, text=text)
 
 
@@ -148,7 +148,7 @@ def require_answers(item: ReviewItem, people: int) -> None:
 def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
     """Dismiss an item and clear its flags; no rule puts it back into the queue. Raises ValueError without a `why`."""
     if not why.strip():
-        raise ValueError("say in a few words why nobody should grade this: the history keeps it")
+        raise ValueError("give a short reason why nobody should grade this session; it is stored in the history")
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=item.session_id)
         return take_off(session, by, reason=why.strip())

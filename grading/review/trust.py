@@ -175,16 +175,18 @@ class Behind(StrEnum):
     @property
     def words(self) -> str:
         return {
-            Behind.HOLDS: "grades of 7 days that hold: by judge, person or artifacts, and no rule against them",
-            Behind.DOUBTED: "grades of 7 days that do not hold: by trajectory or journal, or a rule is against them",
-            Behind.GRADED: "sessions of 7 days that have a grade",
-            Behind.FLOOR: "sessions of 7 days that are not graded yet",
-            Behind.TODAY: "sessions of today, graded or not",
+            Behind.HOLDS: "reliable grades of the last 7 days (from a judge, a person or artifacts, and not flagged)",
+            Behind.DOUBTED: "unreliable grades of the last 7 days (from trajectory or journal, or flagged)",
+            Behind.GRADED: "sessions of the last 7 days that have a grade",
+            Behind.FLOOR: "sessions of the last 7 days that are not graded yet",
+            Behind.TODAY: "all sessions of today",
             Behind.PROVISIONAL: "provisional rewards of today",
             Behind.UNGRADED: "sessions of today that are not graded yet",
-            Behind.COMPARED: "sessions of the random slice that a person graded blind, and the judge in use as well",
-            Behind.WAITING: "sessions whose verdict is outstanding",
-            Behind.MISSING: "sessions of 14 days whose reward is provisional or missing",
+            Behind.COMPARED: (
+                "sessions of the random slice with a blind grade from a person and a grade from the current judge"
+            ),
+            Behind.WAITING: "sessions that wait for a verdict",
+            Behind.MISSING: "sessions of the last 14 days whose reward is provisional or missing",
         }[self]
 
 

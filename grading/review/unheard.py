@@ -84,6 +84,6 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
 def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:
     """Why a person is asked about a session, one of `drawn` out of the arm's `ungraded`."""
     return (
-        f"Only what could be seen: {ungraded} sessions of {arm} in the last {WINDOW_DAYS} days left nothing to grade "
-        f"by, and nobody has graded any of them. This is one of {drawn} drawn at random to stand for them."
+        f"{ungraded} sessions of {arm} in the last {WINDOW_DAYS} days left nothing to grade, and nobody has graded "
+        f"any of them. This session is one of {drawn} that were drawn at random to represent them."
     )

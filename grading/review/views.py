@@ -55,7 +55,7 @@ def save(user: User, page: FilteredList, name: str, query: str, *, shared: bool 
     long, or the person has too many views.
     """
     if SavedView.objects.filter(owner=user).count() >= MOST:
-        raise ViewError(f"You keep {MOST} views already; delete one first.")
+        raise ViewError(f"You already have {MOST} views. Delete one first.")
     return _saved(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
 
 
@@ -82,7 +82,7 @@ def filters_of(query: str) -> str:
     text = filters.urlencode()
     if len(text) > LONGEST_QUERY:
         raise ViewError(
-            f"These filters take {len(text)} characters, and {LONGEST_QUERY} can be kept: narrow them down."
+            f"These filters are too long to save: {len(text)} characters, at most {LONGEST_QUERY}. Use fewer filters."
         )
     return text
 
@@ -102,7 +102,7 @@ def _named(name: str) -> str:
 
 def _require_own(view: SavedView, user: User) -> None:
     if view.owner_id != user.pk:
-        raise ViewError(f"This view is {view.owner.get_username()}'s; save a copy of your own to change it.")
+        raise ViewError(f"This view belongs to {view.owner.get_username()}. To change it, save your own copy.")
 
 
 def _saved(view: SavedView) -> SavedView:
@@ -110,5 +110,5 @@ def _saved(view: SavedView) -> SavedView:
         with transaction.atomic():
             view.save()
     except IntegrityError as error:
-        raise ViewError(f"You have a view named “{view.name}” here already; choose another name.") from error
+        raise ViewError(f"You already have a view named “{view.name}” here. Choose another name.") from error
     return view

@@ -191,8 +191,8 @@ def put_in_force(
     """
     if fingerprint != proposed.fingerprint:
         raise StaleVersion(
-            "New grades have changed this calibration since the page was opened. Nothing was saved. Look at the new "
-            "version, then decide again."
+            "Nothing was saved, because new grades have changed this calibration since the page was opened. Check "
+            "the new version, then decide again."
         )
     return _put(proposed, version=version, by=by.get_username(), accepted=True, note=note)
 

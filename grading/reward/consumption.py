@@ -57,11 +57,11 @@ def grade(
     if left_out:
         rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:MAX_NAMED]]
         evidence = {"left_out": rows, "left_out_count": len(left_out)}
-    left_out_note = f"; {len(left_out):,} left out for want of substance" if left_out else ""
+    left_out_note = f"; {len(left_out):,} ignored for lack of substance" if left_out else ""
     if not any(counts[rule.kind] for rule in rules):
         reason = Reason.NO_ARTIFACTS if is_consumption else Reason.NOT_CONSUMPTION
         what = "Read" if is_consumption else "Not a reading category"
-        detail = f"{what}, and no idea, task, post or note that counts was left behind{left_out_note}"
+        detail = f"{what}, and no idea, task, post or note that counts was found{left_out_note}"
         return unscored(Source.CONSUMPTION, reason, version=VERSION, detail=detail, **evidence)
     terms: list[dict[str, Any]] = []
     counted = []  # texts such as "3 ideas", for the detail

@@ -64,7 +64,7 @@ DECIDERS = {
     Source.JUDGE: "The judge",
     Source.TRAJECTORY: "The trajectory",
     Source.JOURNAL: "The journal",
-    Source.CONSUMPTION: "What the session left behind",
+    Source.CONSUMPTION: "The consumption grade",
 }
 HEADLINES = {
     Reason.EXCLUDED: "Excluded",
@@ -111,7 +111,7 @@ def sentence(decision: Decision) -> str:
     """One to five sentences: the reward, whether it is final, which source decides, and what could still change it."""
     if decision.decider is None:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
-        return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
+        return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. The session changes no arm."
     if decision.decider is Source.HUMAN:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
@@ -137,8 +137,8 @@ def _floor_sentence(decision: Decision) -> str:
     trajectory = decision.grades.get(Source.TRAJECTORY)
     if trajectory is not None and trajectory.reason in ABSTAINS:
         headline = HEADLINES[trajectory.reason].lower()
-        return f"No reward yet: {headline}. {trajectory.detail.rstrip('.')}; it {effect}."
-    return f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}."
+        return f"No reward yet: {headline}. {trajectory.detail.rstrip('.')}. The session {effect}."
+    return f"Not graded yet (floor {number(decision.value)}). No source could score the session, so it {effect}."
 
 
 def _stale_sentence(decision: Decision) -> str:
@@ -161,15 +161,16 @@ def _decider_sentence(decision: Decision, decider: Source) -> str:
         return f"{DECIDERS[decider]} decides, at weight {used_weight}."
     if decision.is_contested:
         return (
-            f"What the session left behind would be worth {number(consumption)}, {number(decision.gap)} more than the "
-            f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {used_weight}."
+            f"The session’s artifacts would earn {number(consumption)}, which is {number(decision.gap)} more than "
+            f"the judge's {number(decision.production)}. Until it is clear which is right, the reward has weight "
+            f"{used_weight}."
         )
     if decision.is_limited:
         *first, last = [number(value) for value in decision.grades[Source.JUDGE].samples]
         return (
-            f"The judge read it three times and agrees with itself ({', '.join(first)} and {last}; median "
-            f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
-            f"at most {number(MAX_ADDED)} to that, at weight {used_weight}."
+            f"The judge’s three readings agree ({', '.join(first)} and {last}; median "
+            f"{number(decision.production)}). The session’s artifacts, worth {number(consumption)} by their rules, "
+            f"add at most {number(MAX_ADDED)} to that, at weight {used_weight}."
         )
     # The grade of what was produced, and the number that stands for it in the comparison, if that is another one.
     produced = number(decision.production)
@@ -178,7 +179,7 @@ def _decider_sentence(decision: Decision, decider: Source) -> str:
         produced += f" taken for {number(compared_as)}"
     joined = f"max({produced}, {number(consumption)}) = {number(decision.joined)}, at weight {used_weight}."
     if decider is Source.CONSUMPTION:
-        return f"What the session left behind is worth more than what it produced: {joined}"
+        return f"The session’s artifacts are worth more than its other work: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
 
 
@@ -190,16 +191,16 @@ def _is_claim_ignored(decision: Decision) -> bool:
 def _claim_sentence(decision: Decision) -> str:
     """That the reward counts less, or that a higher consumption grade doesn't count, and why; empty otherwise."""
     if decision.standing == CLAIMED:
-        what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
-        return f" Only the agent itself vouches for what {what}."
+        what = "its artifacts" if decision.decider is Source.CONSUMPTION else "its evidence"
+        return f" Only the agent itself vouches for {what}."
     if decision.standing == FEW_SAMPLES:
-        return " Few logs of its harness have been read so far, so it counts half."
+        return " The site has read few logs of this harness so far, so the reward counts half."
     consumption = value_of(decision.grades, Source.CONSUMPTION)
     verdict = decision.production or 0
     if _is_claim_ignored(decision) and consumption is not None and consumption > verdict:
         return (
-            f" What it left behind would be worth {number(consumption)}, but only the agent itself vouches for that, "
-            "and a claim lifts no verdict."
+            f" The session’s artifacts would earn {number(consumption)}, but only the agent itself vouches for "
+            "them, so they can’t raise the verdict."
         )
     return ""
 
@@ -219,25 +220,26 @@ def _what_may_change(decision: Decision) -> str:
     if decision.is_final:
         return ""
     if decision.is_contested:
-        coming = " The judge is asked to read it again." if decision.reading_open else ""
-        return f"{coming} A person's grade settles it."
+        coming = " The judge will read the session again." if decision.reading_open else ""
+        return f"{coming} A person's grade would settle it."
     if decision.judge_open and decision.vetoes:
-        return " The judge's verdict does not lift that cap."
+        return " The judge's verdict can’t raise that cap."
     verdict = "next verdict" if decision.stale else "verdict"
     if decision.judge_open and decision.decider is Source.CONSUMPTION:
-        return f" The judge's {verdict} can raise it, and does not lower it."
+        return f" The judge's {verdict} can raise the reward but not lower it."
     if decision.judge_open:
-        return f" The judge's {verdict} replaces it exactly."
+        return f" The judge's {verdict} will replace it exactly."
     if decision.reason is Reason.DECLINED:
         return (
-            " It was handed in without a verdict, so this stays provisional until someone asks for one or reviews it."
+            " The session was submitted without a request for a verdict, so the reward stays provisional until "
+            "someone requests a verdict or reviews the session."
         )
     if decision.reason is Reason.NOT_CONFIGURED and Source.JUDGE in decision.grades:
         return (
-            " There was no judge when it came in, so this stays provisional until someone asks for a verdict or reviews"
-            " it."
+            " There was no judge when the session arrived, so the reward stays provisional until someone requests a "
+            "verdict or reviews the session."
         )
-    return " No verdict is coming, so this stays provisional until someone reviews it."
+    return " No verdict is coming, so the reward stays provisional until someone reviews the session."
 
 
 def _step(source: Source, decision: Decision) -> ChainStep:
@@ -353,7 +355,10 @@ def _why(grade: GradeView, decision: Decision) -> str:
 def _consumption_note(decision: Decision) -> str:
     """A note on the grade of what the session left behind if it is contested, limited or claimed; else empty."""
     if decision.is_contested:
-        return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
+        return (
+            f"Contested: {number(decision.gap)} above the judge’s verdict, so the reward has weight "
+            f"{weight(decision.weight)}"
+        )
     if decision.is_limited:
         limit = f"it adds at most {number(MAX_ADDED)}"
         return f"Held at {number(decision.joined)}: three readings agree, and {limit}"
@@ -369,10 +374,10 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
         return claim if _is_claim_ignored(decision) else "Not higher, so max leaves it"
     if grade.source is decision.production_by:  # beaten by consumption
         contested = f"Lower than consumption by {number(decision.gap)}, which contests it"
-        return contested if decision.is_contested else "Lower than consumption, so max takes that"
+        return contested if decision.is_contested else "Lower than consumption, so consumption counts"
     if decision.production_by is Source.JUDGE:
         return "Not used: the judge has scored"
     if decision.production_by is Source.TRAJECTORY:
         return "Not used: the trajectory has scored"
     # A trajectory that doesn't stand by itself, beaten by the journal.
-    return "At the floor, and the journal says more"
+    return "At the floor, and the journal’s grade is higher"

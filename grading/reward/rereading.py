@@ -50,9 +50,9 @@ def why_again(decision: Decision, *, without_judge: float | None, flagged: bool)
     if judge is None or judge.value is None or judge.stale or judge.samples or decision.decider in (Source.HUMAN, None):
         return ""
     if contests(decision.grades):
-        return f"what the session left behind would be worth {number(gap(decision.grades))} more"
+        return f"the session’s artifacts would earn {number(gap(decision.grades))} more"
     if without_judge is not None and round(abs(judge.value - without_judge), 6) >= MIN_DISTANCE:
-        return f"without the judge it would be worth {number(without_judge)}"
+        return f"without the judge, the reward would be {number(without_judge)}"
     return "a rule has flagged that judge and trajectory disagree" if flagged else ""
 
 

@@ -209,7 +209,9 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
             source=None,
             final=True,
             weight=0.0,
-            sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+            sentence=(
+                f"This is a subagent of session {parent.external_id}, which is credited with its work and reward."
+            ),
             reason=Reason.CARRIED,
             grade=None,
             basis=digest(resolution.basis, parent.pk),

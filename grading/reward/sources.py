@@ -372,7 +372,7 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     elif inputs.is_facts_only and inputs.harness is not None:
         absent, why = (
             Reason.NOTHING_OBSERVABLE,
-            f"Logs of {inputs.harness.reader.title} are shown, and no rule grades them yet",
+            f"Logs of {inputs.harness.reader.title} can be displayed but not graded by rules yet",
         )
     category = inputs.session.category
     looking = category is not None and category.current.is_looking

@@ -67,7 +67,9 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
     """
     log = inputs.signals
     if log is not None and was_cut(log):
-        detail = f"An API error ended the log ({log.cut or ', '.join(sorted(log.api_errors))}); its work is not graded"
+        detail = (
+            f"An API error ended the log ({log.cut or ', '.join(sorted(log.api_errors))}), so its work is not graded"
+        )
         return _abstain(inputs, Reason.INFRASTRUCTURE, detail)
     log_problem, why = _log_problem(inputs)
     usable = None if log_problem else log
@@ -86,7 +88,7 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
         highest = MAX_FAILED_WORK if failures else 1.0
         return _scored(inputs, view, failures, _score(inputs, usable, lowest=lowest, highest=highest), detail)
     if failures:
-        detail = f"Nothing was brought about: {'; '.join(failures)}"
+        detail = f"No visible result: {'; '.join(failures)}"
         return _scored(inputs, EvidenceView.FAILED, failures, _score(inputs, usable, highest=MAX_FAILED), detail)
     if log_problem or usable is None:
         return _abstain(inputs, log_problem, why)
@@ -128,7 +130,9 @@ def _log_problem(inputs: TrajectoryInput) -> tuple[Reason, str]:
     if log is None:
         return inputs.absent, inputs.why or inputs.absent.words
     if not log.has_model_turn:
-        return Reason.STUB_NO_TOOL_CALLS, "Neither an answer nor a tool call in the log; expected the whole transcript"
+        return Reason.STUB_NO_TOOL_CALLS, (
+            "The log contains neither an answer nor a tool call; the whole transcript was expected"
+        )
     if log.calls == 0 and (inputs.facts.show_work or inputs.production.is_work):
         return Reason.STUB_NO_TOOL_CALLS, f"{Reason.STUB_NO_TOOL_CALLS.words}; not graded from this log"
     if log.is_blind:

@@ -135,13 +135,13 @@ def score(
 def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
     """The rows of the sum as (name of the weight, description of what was observed, factor)."""
     tests = {
-        None: ("no test run, or its end is not known", 0.0),
+        None: ("no test run, or its result is not known", 0.0),
         True: ("tests passed at the end", 1.0),
         False: ("it broke tests", -1.0),
     }
     tests_text, tests_factor = tests[observed.last_tests]
     work = (
-        ("base", "what every session begins with", 1.0),
+        ("base", "starting value of every session", 1.0),
         ("tests", tests_text, tests_factor),
         (
             "units",
@@ -167,8 +167,10 @@ def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
         ),
         ("got_going", "dead start" if observed.dead_start else "got going", float(not observed.dead_start)),
         _share_row("errors", observed.failed_calls, observed.known_results, "results are failures"),
-        _share_row("empty_results", observed.empty_results, observed.must_print, "results are empty that cannot be"),
-        _share_row("repeats", observed.repeats, observed.repeatable, "calls were made again for nothing"),
+        _share_row(
+            "empty_results", observed.empty_results, observed.must_print, ("results are empty although they can’t be")
+        ),
+        _share_row("repeats", observed.repeats, observed.repeatable, "calls were repeated without need"),
     )
 
 

@@ -23,7 +23,7 @@ from grading.screens.http import StaffRequest, staff_view
 TITLES = {"claude-code": "Claude Code", "codex": "Codex CLI"}
 # The choices of a token's scope: label and explanation.
 HOLDERS = (
-    (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine."),
+    (TokenScope.HOOK, "The hook on the agent’s machine", "The usual choice for one person’s machine."),
     (
         TokenScope.RUNNER,
         "A runner that the agent cannot read",
@@ -32,13 +32,13 @@ HOLDERS = (
     (
         TokenScope.AGENT,
         "The agent itself",
-        "It reports on its own work, so its rewards count less.",
+        "The agent reports on its own work, so its rewards count less.",
     ),
-    (TokenScope.READ, "A dashboard or script", "It can read, and submit nothing."),
+    (TokenScope.READ, "A dashboard or script", "It can read but not submit."),
     (
         TokenScope.OUTCOMES,
         "CI",
-        "It reports whether work passed or was merged, and can neither read nor submit sessions.",
+        "It reports whether work passed or was merged. It can neither read nor submit sessions.",
     ),
 )
 
@@ -121,7 +121,7 @@ def _change(request: StaffRequest) -> tuple[ApiToken | None, str]:
     """Rotate, narrow or revoke the token that the form names. Returns the new token and its secret, if it rotates."""
     form = TokenForm(request.POST)
     if "token" in form.errors:
-        raise Http404("This token does not exist, or is revoked.")
+        raise Http404("This token does not exist or has been revoked.")
     if not form.is_valid():
         messages.error(request, "Nothing was changed: expected rotate, revoke or narrow.")
         return None, ""
@@ -133,7 +133,7 @@ def _change(request: StaffRequest) -> tuple[ApiToken | None, str]:
     if act == "revoke":
         token.revoke()
         record(AuditKind.TOKEN, f"revoked the token {token}")
-        messages.success(request, f"Revoked: the token …{token.hint} of {token.agent} no longer works.")
+        messages.success(request, f"The token …{token.hint} of {token.agent} is revoked and no longer works.")
         return None, ""
     scope = TokenScope(act.removeprefix("narrow "))
     try:
@@ -142,5 +142,5 @@ def _change(request: StaffRequest) -> tuple[ApiToken | None, str]:
         messages.error(request, f"Nothing was changed: {error}.")
     else:
         record(AuditKind.TOKEN, f"narrowed the token {token}", detail=f"now held by {scope.words}")
-        messages.success(request, f"The token …{token.hint} of {token.agent} is now held by {scope.words}.")
+        messages.success(request, f"The token …{token.hint} of {token.agent} is now used by {scope.words}.")
     return None, ""

@@ -25,7 +25,7 @@ def show(request: HttpRequest) -> HttpResponse:
     """The state of the site as JSON; 304 if the request has its ETag. `session`: the key of the one the page shows."""
     user = request.user
     if not (user.is_active and user.is_staff and user.has_perm("grading.view_session")):
-        return JsonResponse({"error": "You are signed out, or may not see sessions: sign in again."}, status=403)
+        return JsonResponse({"error": "You are signed out, or may not see sessions. Sign in again."}, status=403)
     try:
         session = int(request.GET["session"]) if "session" in request.GET else None
     except ValueError:

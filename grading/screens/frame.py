@@ -180,8 +180,8 @@ class PageFrame:
         if self.calibration is None or self.calibration.is_calibrated:
             return ""
         return (
-            f"{self.calibration.grader}: nobody knows how far its grades are from people’s. "
-            f"Grade {self.calibration.missing} more of the random slice before you reveal its answer."
+            f"{self.calibration.grader} is not calibrated yet. Grade {self.calibration.missing} more sessions of "
+            "the random slice without revealing its grade."
         )
 
     @cached_property

@@ -29,9 +29,9 @@ def why(move: ArmMove, *, when: str = "then") -> str:
         return ""
     sessions = "1 session" if move.sessions == 1 else f"{move.sessions:,} sessions"
     return (
-        f"Its {sessions} {when} count{'s' if move.sessions == 1 else ''} as {move.observations_after:.1f} observations "
-        f"instead of {move.observations_before:.1f}, because how much the other grades count is measured by the grades "
-        "of people and the judge. A mean with fewer observations is nearer to the mean of all arms."
+        f"Its {sessions} {when} count{'s' if move.sessions == 1 else ''} as {move.observations_after:.1f} "
+        f"observations instead of {move.observations_before:.1f}, because the grades of people and the judge "
+        "determine how much other grades count. With fewer observations, a mean is closer to the mean of all arms."
     )
 
 
@@ -39,10 +39,10 @@ def describe_moves(moves: Sequence[ArmMove], *, titles: Mapping[str, str] = NO_T
     """Describe the touched arms, or else the first arm that moves, and count the other arms that move."""
     visible = [move for move in moves if move.mean_moves or (shares and move.share_moves)]
     if not visible:
-        return "no arm moves visibly"
+        return "no arm changes visibly"
     described = [move for move in moves if move.touched] or visible[:1]
     others = len([move for move in visible if move not in described])
     parts = [words(move, title=titles.get(move.arm, ""), shares=shares) for move in described]
     if others:
-        parts.append("1 more arm moves" if others == 1 else f"{others} more arms move")
+        parts.append("1 more arm changes" if others == 1 else f"{others} more arms change")
     return "; ".join(parts)

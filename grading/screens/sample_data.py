@@ -17,8 +17,8 @@ def show(request: StaffRequest) -> HttpResponse:
     if request.method == "POST":
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())
-        gone = "1 sample session is gone" if count == 1 else f"{count} sample sessions are gone"
-        messages.success(request, f"{gone}; the bandits are as if they had never existed.")
+        gone = "1 sample session was removed" if count == 1 else f"{count} sample sessions were removed"
+        messages.success(request, f"{gone}. The bandits are as if the samples had never existed.")
         return redirect("admin:index")
     loaded = list(Session.objects.samples())
     learned = LedgerEntry.objects.filter(observation__in=[session.observation for session in loaded]).exists()

@@ -16,7 +16,7 @@ LISTED = 6
 ROLES = {
     VIEWER: "reads everything",
     REVIEWER: "also corrects grades",
-    OPERATOR: "also runs the site, and invites people",
+    OPERATOR: "also runs the site and invites people",
 }
 
 

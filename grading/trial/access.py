@@ -64,16 +64,16 @@ def require_key(get_response: View) -> View:
     def answer(request: HttpRequest) -> HttpResponse:
         host, origin = request.META.get("HTTP_HOST", ""), request.META.get("HTTP_ORIGIN")
         if host not in hosts or origin not in {None, f"http://{host}"}:
-            return forbidden("This address is not the trial's. Open the one that `gradingsite try` printed.")
+            return forbidden("This is not the trial’s address. Open the address that `gradingsite try` printed.")
         is_open = KEY.opens(request.COOKIES.get(cookie_name, ""))
         if request.path != OPEN:
             return get_response(request) if is_open else forbidden("Open the address that `gradingsite try` printed.")
         is_first = KEY.spend(request.GET.get("token", ""))
         if not (is_first or is_open):
             return forbidden(
-                "This address has been used, and works once. If it wasn't you who used it, another program on this "
-                "machine did. Press Ctrl-C where you started `gradingsite try` and start it again: it prints a new "
-                "address, and goes on where it was."
+                "This address works only once and has already been used. If you didn’t use it, another program on "
+                "this machine did. Press Ctrl-C where you started `gradingsite try` and start it again. It prints a "
+                "new address and continues where it stopped."
             )
         response = HttpResponseRedirect(START)
         response.headers["Cache-Control"] = "no-store"

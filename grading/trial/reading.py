@@ -101,7 +101,7 @@ def _read_files(
     try:
         for path in tqdm(paths, desc="Reading", unit=" files", disable=None):
             if STOP.is_set():
-                progress.stopped = "The trial was ended. Start it again to go on."
+                progress.stopped = "The trial was ended. Start it again to continue."
                 break
             if is_known(path):
                 progress.unchanged += 1

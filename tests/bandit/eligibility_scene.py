@@ -36,7 +36,7 @@ REASONS = (
     "not in the supply given",
     "consumption sessions used today",
     "sessions used today",
-    "tried in low-stakes work only",
+    "chosen only for low-stakes work",
     "substituted",
 )
 

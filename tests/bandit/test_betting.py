@@ -168,7 +168,7 @@ def test_bad_sessions_left_without_a_reward_earn_no_strong_word():
     assert Bets.from_draws(bent).evidence > 800
     verdict, why = verdict_on(bent, least=800)
     assert verdict is EffectVerdict.OPEN
-    assert why.startswith("30 % of those with it and 0 % of those without have no reward, which is more than chance")
+    assert why.startswith("30 % of those with it and 0 % of those without have no reward, a difference beyond chance")
 
 
 def test_rewards_missing_alike_in_both_groups_cost_only_sessions():

@@ -126,7 +126,7 @@ def test_what_was_decided_later_was_not_known_before():
 
 def test_a_break_that_is_gone_by_now_is_said_to_be():
     teach(after=0.7)
-    with pytest.raises(ValueError, match="has no break on 2026-03-21"):
+    with pytest.raises(ValueError, match="no longer has a break on 2026-03-21"):
         arms.decide_break(code(), BREAK, is_confirmed=False, by="rita")
     assert not BreakDecision.objects.exists()
 

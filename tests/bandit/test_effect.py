@@ -1,5 +1,6 @@
 """What an arm's presence does: drawn or merely seen, never mixed, and no word stronger than the numbers (I110–I122)."""
 
+import re
 from datetime import date
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_a_randomised_holdout_gives_a_causal_effect():
     assert found.difference.mean == pytest.approx(-0.2, abs=0.01)
     assert found.difference.low < -0.2 < found.difference.high < 0
     assert found.evidence > 1000
-    assert found.sentence.startswith("Causal, from a drawn holdout: harmful, −0.2")
+    assert found.sentence.startswith("Causal (random holdout): harmful, −0.2")
     assert "over 120 sessions with it by the draw, on 30 days, and 40 without." in found.sentence
 
 
@@ -102,7 +103,7 @@ def test_what_has_no_verdict_says_how_many_sessions_it_takes():
 def test_without_a_holdout_no_session_decides():
     found = causal(draws(60, gap=0.03), least=800, chance=1.0)
     assert found.more is None
-    assert "nothing is held out by chance any more" in found.sentence
+    assert "the lesson is no longer withheld at random" in found.sentence
 
 
 def test_an_effect_that_is_surely_small_is_negligible():
@@ -110,7 +111,7 @@ def test_an_effect_that_is_surely_small_is_negligible():
     assert found.verdict is EffectVerdict.NEGLIGIBLE
     assert -0.05 < found.difference.low < found.difference.high < 0.05
     assert "negligible, +0.0" in found.sentence
-    assert found.sentence.endswith("surely less than 0.05 either way.")
+    assert found.sentence.endswith("certainly less than 0.05 in either direction.")
     assert told(draws(100, gap=0.01)).verdict is EffectVerdict.OPEN
 
 
@@ -163,7 +164,7 @@ def test_an_observed_difference_is_no_verdict_and_says_that_it_is_no_cause():
     found = observational(trials(577, gap=-0.21))
     assert (found.verdict, found.evidence, found.more) == (EffectVerdict.OPEN, None, None)
     assert found.difference.high < 0
-    assert "what went together and not what caused it: no verdict, −0.210" in found.sentence
+    assert "Observational (correlation, not cause): no verdict, −0.210" in found.sentence
 
 
 def test_five_rows_of_one_afternoon_are_insufficient():

@@ -69,7 +69,11 @@ TABLE = [
     (TRIED, {"decided": {7: 1}, "rewarded": {"code": 3}}, ""),
     (TRIED, {"decided": {7: 1}, "rewarded": {"news": 3}}, "on probation: 1 of 1 sessions used today"),
     ({}, {"decided": {7: 1}}, ""),
-    (TRIED, {"context": Arm(name="infra")}, "on probation: tried in low-stakes work only, and infra is not"),
+    (
+        TRIED,
+        {"context": Arm(name="infra")},
+        "on probation, so it is chosen only for low-stakes work, and infra is not low-stakes",
+    ),
     (TRIED, {"context": Arm(name="triage", is_low_stakes=True)}, ""),
     (
         TRIED,

@@ -76,7 +76,7 @@ def test_taking_back_appends_the_earlier_numbers():
 
 def test_a_stale_page_changes_nothing():
     put({"exploration": 0.02})
-    with pytest.raises(StaleVersion, match="the next one is 3: somebody changed it meanwhile"):
+    with pytest.raises(StaleVersion, match="the next version is 3, not"):
         put({"exploration": 0.04})
     with pytest.raises(StaleVersion):
         put({"exploration": 0.04}, version=4)

@@ -41,7 +41,7 @@ def test_a_decision_is_logged_with_everything_it_rests_on():
     assert selection.eligible["news"] == "no work available"
     assert selection.eligible["triage"] == "not in the supply given"
     assert selection.posterior_version == posterior_of("category", NOW).posterior.version
-    assert selection.explanation["sentences"][0].startswith(f"{selection.arm.name} by a draw with a chance of ")
+    assert selection.explanation["sentences"][0].startswith(f"{selection.arm.name} was drawn with probability ")
     assert "news was left out: no work available." in selection.explanation["sentences"]
     assert selection.explanation["arms"]["code"]["propensity"] == odds["code"]
 
@@ -191,7 +191,8 @@ def test_seed_000s_feedback_moves_the_chance_of_reading():
     assert good.eligible["news"] == pytest.approx(0.0025 + 0.995 * 1.1 / 2.1)
     assert poor.eligible["news"] == pytest.approx(0.0025 + 0.995 * 0.8 / 1.8)
     assert (
-        "news: 14-day average 0.20 over 6 rewards, below 0.3: penalised, chance × 0.8." in poor.explanation["sentences"]
+        "news: 14-day average 0.20 over 6 rewards, below 0.3: penalised, probability × 0.8."
+        in poor.explanation["sentences"]
     )
 
 
@@ -317,7 +318,7 @@ def test_an_arm_on_probation_has_one_session_a_day():
     assert reasons() == {}
     made = decide("d1", bandit="harness", supply={new.name: 1})
     assert made.explanation["sentences"][1] == (
-        "claude-code/opus-4 is on probation: 0 of the 3 rewarded sessions that end it."
+        "claude-code/opus-4 is on probation: it has 0 of the 3 sessions with a reward that end the probation."
     )
     assert reasons() == {new.name: "on probation: 1 of 1 sessions used today"}
     assert reasons(now=NOW + timedelta(days=1)) == {}
@@ -327,7 +328,7 @@ def test_an_arm_on_probation_is_tried_in_low_stakes_work_only():
     """I88: eligibility is of an arm in a category, and comes before the draw."""
     new = pair()
     assert reasons(context="Infrastructure") == {
-        new.name: "on probation: tried in low-stakes work only, and infra is not"
+        new.name: "on probation, so it is chosen only for low-stakes work, and infra is not low-stakes"
     }
     assert reasons(context="news") == {}
     assert decide("d1", bandit="harness", context="Infrastructure").context == "infra"
@@ -344,7 +345,10 @@ def test_a_probation_ends_by_itself_with_enough_rewards():
 
 def test_everybody_on_probation_is_nothing_eligible():
     Arm.objects.filter(bandit__name="harness").update(probation=True)
-    with pytest.raises(NothingEligible, match="codex: on probation: tried in low-stakes work only, and code is not"):
+    with pytest.raises(
+        NothingEligible,
+        match="codex: on probation, so it is chosen only for low-stakes work, and code is not low-stakes",
+    ):
         decide(bandit="harness", context="code")
 
 
@@ -375,9 +379,9 @@ def test_an_arm_whose_decisions_come_to_nothing_says_so():
     """I84: thousands of decisions, and no session."""
     for i in range(10):
         last = decide(f"d{i}", supply={"code": 1})
-    assert last.explanation["sentences"][1:2] != ["None of code's last 10 decisions came to a finished session."]
+    assert last.explanation["sentences"][1:2] != ["None of code's last 10 decisions led to a finished session."]
     assert decide("d10", supply={"code": 1}).explanation["sentences"][1] == (
-        "None of code's last 10 decisions came to a finished session."
+        "None of code's last 10 decisions led to a finished session."
     )
     complete(last, observation="s1", executed_arm="code", now=NOW)
     assert "None of code's" not in " ".join(decide("d11", supply={"code": 1}).explanation["sentences"])

@@ -48,15 +48,15 @@ def test_a_slider_moved_by_keyboard_says_the_day_and_looks_when_told(page, olga,
     for _ in range(3):
         page.keyboard.press("ArrowLeft")
     day = timezone.localdate() - dt.timedelta(days=3)
-    assert page.inner_text("label[for=at]") == f"What we believed at {day:%-d %b}"
+    assert page.inner_text("label[for=at]") == f"Show the estimates of {day:%-d %b}"
     assert slider.get_attribute("aria-valuetext") == f"{day:%-d %b}"
     assert page.url.endswith(PAGE), "nothing is sent while one is still moving it"
     page.click(".travel button")
     page.wait_for_selector("text=This is the past")
     assert asked(page) == {"at": [f"{day}"]}
     assert page.locator("[aria-labelledby=at-words]").input_value() == slider.input_value()
-    page.click("text=With what we knew then")
-    page.wait_for_selector("text=With all we know now")
+    page.click("text=With the data known then")
+    page.wait_for_selector("text=With all data known now")
     assert asked(page) == {"at": [f"{day}"], "known": [f"{day + dt.timedelta(days=1)}T00:00"]}
     page.click("text=Back to now")
     page.wait_for_selector("#draw")

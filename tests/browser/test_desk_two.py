@@ -59,14 +59,14 @@ def test_what_another_has_is_read_only_and_j_goes_on(people):
     rita, olga = people
     rita.open()
     olga.open(f"/review/{first.pk}/")
-    assert "rita has it until" in olga.says()
+    assert "rita is reviewing this session until" in olga.says()
     olga.press("8")
     assert olga.page.locator("#id_value").is_disabled()
     olga.goes_on("j")
     assert olga.where() == f"/review/{second.pk}/"
     # Back past what the other has, there is nothing.
     olga.press("k")
-    assert "first one in the list" in olga.says()
+    assert "first session in the list" in olga.says()
     olga.goes_on("j")
     assert olga.where() == f"/review/{third.pk}/"
 
@@ -159,7 +159,7 @@ def test_two_tabs_of_one_person_have_two_sessions(people):
     # The older tab's answer is a new one on what is done by now: it is told of the change first.
     rita.press("3", "Enter")
     rita.page.wait_for_selector(".status .grave")
-    assert "The reward changed while you were looking" in rita.says()
+    assert "The reward changed while this page was open" in rita.says()
     assert "A person graded it" in rita.says()
     assert rita.value() == "0.3" or rita.value() == ".30"
 

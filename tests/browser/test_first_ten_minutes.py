@@ -109,7 +109,7 @@ def the_key_is_typed_and_tested(page, judge) -> None:
     page.fill("[name=api_key]", "sk-ant-of-the-first-ten-minutes")
     page.fill("[name=base_url]", judge.url)
     page.click("text=Test and save")
-    page.wait_for_selector("text=Workers use the key from now on")
+    page.wait_for_selector("text=Workers now use the key")
     shot(page, "2-judge")
 
 
@@ -150,7 +150,7 @@ def a_rule_gives_categories(page, address) -> None:
 def three_are_graded_by_keyboard(page, address) -> None:
     def all_judged() -> bool:
         page.goto(f"{address}/quota/")
-        return "No session waits for a verdict" in page.inner_text("main")
+        return "No sessions wait for a verdict" in page.inner_text("main")
 
     wait_for(all_judged, 120)  # a verdict that comes while somebody types has the form sent again
     page.goto(f"{address}/sessions/?agent=bob")

@@ -31,7 +31,7 @@ def test_a_key_is_typed_tested_and_used_and_removed(page, sim):
     assert page.input_value("[name=base_url]") == sim.url
     page.fill("[name=api_key]", KEY)
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=Workers use the key from now on")
+    page.wait_for_selector("text=Workers now use the key")
     assert judges.first().api_key == KEY
     assert "Judge open" in page.inner_text(".topbar")
     for width in (1440, 800, 390):

@@ -120,4 +120,4 @@ def test_an_outage_leads_to_the_sessions_that_waited(page):
     page.click(".ruled td a:text('1')")
     assert page.locator("main tbody tr:not(.grp)").count() == 1
     assert held.session.short_id in page.inner_text("main tbody")
-    assert "Only those that waited for the judge since" in page.inner_text(".lede")
+    assert "Only sessions that waited for the judge since" in page.inner_text(".lede")

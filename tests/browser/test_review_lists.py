@@ -73,7 +73,7 @@ def test_many_are_corrected_as_previewed_and_undone_to_the_bit(page, olga, sessi
     page.goto(f"/history/?bulk={ReviewAnswer.objects.first().bulk}")
     page.fill("[name=reason]", "the wrong week")
     page.click("text=Undo all 5")
-    page.wait_for_selector("text=All of them were undone.")
+    page.wait_for_selector("text=All of these grades were undone.")
     assert {name: buckets(name) for name in before} == before
 
 
@@ -88,10 +88,10 @@ def test_it_all_works_without_script(chromium, live_site, olga, sessions):
     page.click("text=Correct the ticked")
     page.fill("[name=value]", ".85")
     page.click("text=Preview")
-    assert "2 rewards move by" in page.inner_text("#effect")
+    assert "2 rewards change by" in page.inner_text("#effect")
     assert not ReviewAnswer.objects.exists()
     page.click("text=Grade 2 sessions .85")
-    assert "A reason is needed" in page.inner_text("main")
+    assert "Give a short reason" in page.inner_text("main")
     page.fill("[name=reason]", "merged")
     page.click("text=Grade 2 sessions .85")
     assert "Corrected 2 sessions" in page.inner_text(".messages")

@@ -60,7 +60,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     page.fill("[name=dimension_weight] >> nth=0", ".4")
     assert page.inner_text("[data-sum]") == ".9"
     page.click("text=Save as a new version")
-    assert "these sum to 0.9: add 0.1 to one of them" in page.inner_text(".problem")
+    assert "they add up to 0.9: add 0.1 to one of them" in page.inner_text(".problem")
     assert page.input_value("[name=title]") == "Sterner"
     page.fill("[name=dimension_weight] >> nth=1", ".45")
     page.check("[name=shows_examples]")
@@ -69,10 +69,10 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     assert "Examples that people graded" in page.inner_text("#system")
     assert "merged <script>" in page.inner_text("#system")
     page.click("text=Save as a new version")
-    assert "It is not in force" in page.inner_text(".messages")
+    assert "is not in force yet" in page.inner_text(".messages")
     page.get_by_role("link", name="Put it in force").click()
     page.get_by_role("button", name="3 verdicts become stale").click()
-    page.click("text=Judge 3 stale ones again")
+    page.click("text=Judge 3 stale sessions again")
     page.fill("[name=why]", "the rubric is sterner")
     page.click("text=/Judge 3 sessions again,\\s+.*¢/")
     page.wait_for_selector("text=In the queue: waiting for the judge")
@@ -91,7 +91,7 @@ def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
     page.goto("/sessions/")
     page.check("[data-tick-all]")
     page.uncheck(f"[name=session][value='{sessions[0].pk}']")
-    page.click("text=Judge the ticked again")
+    page.click("text=Judge ticked sessions again")
     page.click("text=/Judge 2 sessions again/")
     page.wait_for_selector("text=0 of 2 sessions finished")
     page.click("text=Cancel what is still queued")
@@ -121,6 +121,6 @@ def test_it_all_works_without_script(chromium, live_site, sim, olga, sessions):
     assert len(made.bands) == 4
     assert worker.pump() == 1
     page.reload()
-    assert "is not asked twice" in page.inner_text("main")
+    assert "is never asked the same question" in page.inner_text("main")
     assert "Care" in page.inner_text("main table")
     context.close()

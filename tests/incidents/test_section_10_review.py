@@ -187,7 +187,7 @@ def test_i149_a_form_opened_before_new_evidence_is_refused_even_where_the_reward
     opened, evidence = rewards.live(session), review.evidence_version(session)
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     seen = {"seen_revision": rewards.live(session).revision, "seen_evidence": evidence}
-    with pytest.raises(review.StaleReview, match="New evidence came while you were looking") as refused:
+    with pytest.raises(review.StaleReview, match="New evidence arrived while this page was open") as refused:
         answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="r", **seen)
     assert refused.value.current == rewards.live(session)
     stale = {"seen_revision": opened.revision, "seen_evidence": evidence}

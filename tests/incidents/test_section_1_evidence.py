@@ -164,7 +164,7 @@ def test_i71_rewards_that_lost_what_categories_differed_by_are_told(site):
                 .settle()
             )
     monitoring.watch()
-    assert "5 categories differed by 0.2" in " ".join(alarms("A9"))
+    assert "The means of 5 categories had a standard deviation of 0.2" in " ".join(alarms("A9"))
 
 
 def test_i38_a_new_route_of_the_judge_is_named_where_the_level_moves(site):

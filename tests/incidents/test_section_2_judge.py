@@ -192,7 +192,7 @@ def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift(si
     for number in range(20):
         verdict(site, 0.65 + 0.02 * (number % 5), route="openrouter")
     monitoring.watch()
-    assert "The grader identity changed, and the level with it" in alarms("A27")[0]
+    assert "The grader changed, and so did the level of its verdicts" in alarms("A27")[0]
 
 
 def test_i38_graders_of_unlike_work_are_not_compared(site):
@@ -307,7 +307,7 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     attempt, answer = worker._call_judge(turn, session, None, read)
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
-    assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]
+    assert "1 of the last day’s verdicts repeated existing verdicts" in alarms("A15")[0]
     assert monitoring.RULES["A15"].sessions("", timezone.now()) == (session.pk,)
 
 

@@ -91,7 +91,7 @@ def test_i87_nothing_is_explored_where_it_may_not_run():
     """
     arm = arms.add("harness", "new-engine", by="otto")
     arms.put_on_probation(arm, by="otto")
-    with pytest.raises(NothingEligible, match="low-stakes work only, and code is not"):
+    with pytest.raises(NothingEligible, match="only for low-stakes work, and code is not"):
         decide(1, bandit="harness", supply={"new-engine": 1}, context="code")
 
 

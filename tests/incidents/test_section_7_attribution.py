@@ -76,7 +76,7 @@ def test_i110_no_lesson_is_retired_for_what_went_together():
     found = observational(trials(around(0.4, 90), around(0.6, 90)))
     assert found.verdict is EffectVerdict.OPEN
     assert found.kind is StudyDesign.OBSERVATIONAL
-    assert "not what caused it: no verdict" in found.sentence
+    assert "(correlation, not cause): no verdict" in found.sentence
     assert causal(draws(around(0.4, 90), around(0.6, 90)), least=100, chance=0.5).verdict is EffectVerdict.HARMFUL
 
 

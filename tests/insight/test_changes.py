@@ -61,7 +61,7 @@ def test_new_rubric_without_a_bridge_is_no_number_and_an_offer(site):
     hand_in(site, AFTER, [0.5] * 40, rubric=NEW)
     change = changes.compare(BEFORE, AFTER)
     assert change.part(PartName.GRADERS).names == (PartName.WITHIN, PartName.GRADERS)
-    assert "cannot be told apart" in text(change)
+    assert "cannot be separated" in text(change)
     assert sentences.AGENTS_DID_WORSE not in text(change)
     assert change.bridge.rubric == NEW
     assert change.bridge.needed == 30

@@ -56,7 +56,7 @@ def test_harder_work_is_not_a_fall_of_the_agents():
     """Everything but the recurring tasks got harder."""
     live_site(difficulty=falling(-0.25), first_harness=1.0)
     text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
-    assert "lower on like work" in text
+    assert "lower on comparable work" in text
     assert "it did not change beyond chance" in text
     assert sentences.AGENTS_DID_WORSE not in text
 
@@ -64,7 +64,7 @@ def test_harder_work_is_not_a_fall_of_the_agents():
 def test_without_tasks_the_page_cannot_tell():
     live_site(level=falling(-0.2), task_share=0.0)
     text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
-    assert "Whether the agents or the work changed cannot be told, because too few tasks recur." in text
+    assert "It is unclear whether the agents or the work changed, because too few tasks recur." in text
 
 
 def test_new_rubric_at_the_same_time_is_not_enough_to_say():
@@ -94,7 +94,7 @@ def test_cards_of_agents_on_like_work():
     assert cards["codex"].is_best
     assert not cards["claude-code"].is_best
     assert cards["codex"].reward.value - cards["claude-code"].reward.value == pytest.approx(0.18, abs=0.03)
-    assert "more than any other beyond chance" in sentences.write_agent(cards["codex"])
+    assert "more than all others beyond chance" in sentences.write_agent(cards["codex"])
 
 
 @pytest.mark.usefixtures("noon")

@@ -268,9 +268,9 @@ def test_the_page_says_how_many_of_too_many_sessions_were_examined(site, client,
         site.upload(f"s-{number}", log(f"s-{number}"), category=None)
     rule()
     client.force_login(site.person("vera", "viewer"))
-    assert "Counted in the latest" not in flat(client.get("/categories/"))
+    assert "sessions were counted" not in flat(client.get("/categories/"))
     monkeypatch.setattr(reach, "MAX_SESSIONS", 1)
-    assert "Counted in the latest 1." in flat(client.get("/categories/"))
+    assert "Only the latest 1 sessions were counted." in flat(client.get("/categories/"))
 
 
 def test_a_rule_that_is_off_catches_nothing(site):
@@ -308,9 +308,9 @@ def test_rules_are_applied_to_sessions_without_a_category_and_only_with_the_othe
     assert dict(Session.objects.values_list("external_id", "category__name")) == {
         "s-0": "triage", "s-1": "triage", "s-2": "code", "s-e": "code",
     }  # fmt: skip
-    with pytest.raises(ChangeRefused, match="catch no session"):
+    with pytest.raises(ChangeRefused, match="match no sessions"):
         changes.apply_rules(ana)
-    with pytest.raises(ChangeRefused, match="1 sessions now, and 5"):
+    with pytest.raises(ChangeRefused, match="match 1 sessions instead of 5"):
         changes.apply_rules(ana, others=True, expected=5)
     changes.apply_rules(ana, others=True, expected=1)
     other.refresh_from_db()

@@ -100,7 +100,7 @@ def test_the_page_names_a_model_and_says_how_many_are_left(site, operator):
     assert 'value="claude-opus-4-5"' in page
     response = operator.post(PAGE, {"text": DATED, "name": "claude-opus-4-5", "arm": ""}, follow=True)
     assert str(next(iter(response.context["messages"]))) == (
-        f"{DATED} is claude-opus-4-5 from now on, and its sessions were settled as such."
+        f"{DATED} now means claude-opus-4-5, and its sessions were settled again."
     )
     page = flat(response)
     assert "Every model has a name." in page

@@ -123,7 +123,10 @@ def test_a_choice_that_is_called_off_costs_nothing_and_can_be_made_again(site, s
     """Also after an outage, during which the waiting sessions were given its reason."""
     old, *_ = three(site)
     expected = rewards.live(old).sentence
-    assert "There was no judge when it came in, so this stays provisional until someone asks for a verdict" in expected
+    assert (
+        "There was no judge when the session arrived, so the reward stays provisional until someone requests a verdict"
+        in expected
+    )
     set_key(settings)
     run = choose(olga)
     quota.pause(by=olga)
@@ -195,7 +198,10 @@ def test_an_earlier_session_says_what_it_waits_for(site, sim, settings):
     said = Grade.objects.get(session=old, source="judge")
     assert (said.reason, said.detail) == (
         Reason.NOT_CONFIGURED,
-        "There was no judge when it came in. With a key, Settings → Judge asks which of these sessions to judge",
+        (
+            "There was no judge when this session arrived. Once a key is set, you can choose under Settings → Judge "
+            "which of these sessions to judge"
+        ),
     )
 
 
@@ -241,7 +247,7 @@ def test_the_command_names_the_price_and_queues_what_it_is_told_to(site, sim, se
     call_command("judge_pending", "--recent")
     assert "2 sessions queued" in capsys.readouterr().out
     assert JudgeJob.objects.count() == 2
-    with pytest.raises(CommandError, match="none of these sessions waits for a choice any more"):
+    with pytest.raises(CommandError, match="all of these sessions have already been chosen or judged"):
         call_command("judge_pending", "--recent")
     call_command("judge_pending", "--all")
     assert "1 session queued" in capsys.readouterr().out

@@ -174,7 +174,7 @@ def test_without_an_active_rubric_sessions_still_come_in(site, sim):
     Rubric.objects.update(is_active=False)
     session = site.session().with_work().session
     assert enqueuing.enqueue(session) is None
-    assert "activate one" in Grade.objects.get(session=session).detail
+    assert "Put a rubric in force" in Grade.objects.get(session=session).detail
 
 
 def test_new_sessions_come_before_backlog(site, sim):

@@ -339,7 +339,7 @@ def test_nobody_is_charged_for_more_than_they_saw(site, sim, operator, olga):
     site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.post("/runs/plan/?stale=yes", {"seen": "1"}))
-    assert "More sessions match than when you looked: 2 now. Nothing was queued; look again." in page
+    assert "Nothing was queued, because more sessions match now: 2. Check the plan again." in page
     assert not JudgeRun.objects.exists()
 
 
@@ -366,7 +366,7 @@ def test_a_filter_that_does_not_exist_is_not_taken_for_everything(site, sim, ope
     site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.get("/runs/plan/?category=nonsense"))
-    assert "filters by something that does not exist" in page
+    assert "contains a filter that does not exist" in page
     operator.post("/runs/plan/?category=nonsense", {"seen": "9"})
     assert not JudgeRun.objects.exists()
 

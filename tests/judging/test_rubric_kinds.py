@@ -144,14 +144,14 @@ def test_the_pages_say_for_which_work_a_rubric_is(site, client, olga):
     page = flat(client.get("/rubrics/"))
     assert [f"For {word}" in page for word in ("production", "reading", "looking")] == [True] * 3
     looking = titled(LOOKING.title)
-    assert "for <b>looking</b>: categories that check" in flat(client.get(f"/rubrics/{looking.pk}/"))
+    assert "for <b>looking</b>: checking categories" in flat(client.get(f"/rubrics/{looking.pk}/"))
     old = titled(first_rubric.TITLE)
     page = flat(client.get(f"/rubrics/{old.pk}/activate/"))
-    assert "every new session whose work is production" in page
+    assert "New and queued sessions for production" in page
     assert PRODUCTION.title in page
     session = site.session("news").with_work().session
     page = flat(client.get(f"/rubrics/{looking.pk}/try/?session=bob/{session.external_id}"))
-    assert "This rubric is for looking, and the session is of another kind of work (news)" in page
+    assert "This rubric is for looking. The session is another kind of work (news)" in page
 
 
 def test_people_grade_by_the_bands_of_the_sessions_own_kind(site, client):

@@ -97,17 +97,20 @@ def test_the_same_content_is_the_same_rubric_and_says_so(operator):
     [
         ({"title": ""}, "Expected a title"),
         ({"text": " "}, "Expected the instructions for the judge"),
-        ({"dimension_weight": [".5", ".35", ".1"]}, "these sum to 0.95: add 0.05 to one of them"),
-        ({"dimension_weight": [".5", ".35", ".2"]}, "these sum to 1.05: take 0.05 off one of them"),
+        ({"dimension_weight": [".5", ".35", ".1"]}, "they add up to 0.95: add 0.05 to one of them"),
+        ({"dimension_weight": [".5", ".35", ".2"]}, "they add up to 1.05: take 0.05 off one of them"),
         ({"dimension_weight": [".5", "a lot", ".15"]}, "Expected a weight from 0 to 1, for example .25; got “a lot”"),
         ({"dimension_weight": [".5", "nan", ".15"]}, "got “nan”"),
         ({"dimension_weight": ["1.5", "-.65", ".15"]}, "got “-.65”"),
         ({"dimension_name": ["execution", "Goal fit", "harm"]}, "Expected a name like goal_fit"),
-        ({"dimension_name": ["execution", "execution", "harm"]}, "execution stands twice"),
+        ({"dimension_name": ["execution", "execution", "harm"]}, "execution occurs twice"),
         ({"dimension_name": [], "dimension_weight": [], "dimension_text": []}, "Expected 1 to 12 dimensions, got 0"),
         ({"dimension_text": ["", "x", "y"]}, "Expected words for the judge"),
         ({"band_low": ["0.1", "0.2", "0.4", "0.6", "0.8"]}, "The first band must begin at 0"),
-        ({"band_low": ["0", "0.2", "0.2", "0.6", "0.8"]}, "Bands ascend: expected more than 0.2, got 0.2"),
+        (
+            {"band_low": ["0", "0.2", "0.2", "0.6", "0.8"]},
+            "Bands must be in ascending order: expected more than 0.2, got 0.2",
+        ),
         ({"band_name": [], "band_low": [], "band_text": []}, "Expected 1 to 12 bands, got 0"),
     ],
 )
@@ -218,7 +221,7 @@ def test_what_no_database_takes_is_left_out_of_a_text(operator):
 def test_more_examples_than_fit_are_refused(site, operator, olga):
     chosen = [str(graded_by(site, olga).pk) for _ in range(7)]
     page = flat(post(operator, example=chosen, shows_examples="on"))
-    assert "Expected at most 6 examples, got 7; take some out." in page
+    assert "Expected at most 6 examples, got 7. Remove some." in page
 
 
 def test_only_what_people_still_say_is_offered_as_an_example(site, olga):
@@ -255,8 +258,8 @@ def test_the_preview_is_byte_for_byte_what_is_sent(site, sim, operator, olga):
 def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(site, operator):
     site.session(external_id="first-abcd").with_work()
     site.session(external_id="second-abcd").with_work()
-    assert "More than one session" in flat(post(operator, do="preview", session="abcd"))
-    assert "No session's id is or ends in" in html.unescape(flat(post(operator, do="preview", session="zz")))
+    assert "Several sessions have an id that ends in" in flat(post(operator, do="preview", session="abcd"))
+    assert "No session has the id" in html.unescape(flat(post(operator, do="preview", session="zz")))
     assert post(operator, do="preview", session="d-abcd").context["preview"].session.external_id == "second-abcd"
 
 
@@ -301,10 +304,10 @@ def test_a_changed_question_may_be_asked_again(site, sim, operator, olga):
     session, draft = site.session().with_work().session, version(olga)
     worker.run(trials.try_on(session, draft).pk)
     address = f"/rubrics/{draft.pk}/try/"
-    assert "is not asked twice" in flat(operator.get(address, {"session": session.external_id}))
+    assert "is never asked the same question" in flat(operator.get(address, {"session": session.external_id}))
     site.on(session).with_file("patch", b"+++ b/x\n+one more line\n")
     page = flat(operator.get(address, {"session": session.external_id}))
-    assert "was to a different question" in page
+    assert "is out of date" in page
     assert "Ask the judge, " in page
 
 

@@ -177,7 +177,7 @@ def test_page_shows_the_last_days(judge, site, client):
     judged(range(2))
     page = client.get("/calibration/")
     assert [run.canary for run in page.context["canaries"]] == ["bad", "good", "bad", "good"]
-    assert "A changed grade opens an alarm" in flat(page)
+    assert "If a canary’s grade changes, an alarm opens" in flat(page)
 
 
 # What tells of a canary: its card, its cost, and the quota that every call uses.

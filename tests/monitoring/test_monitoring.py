@@ -67,7 +67,7 @@ def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work(site):
     site.on(session).judged(0.1).settle()
     monitoring.inspect(session)
     assert not monitoring.flagged_sessions().exists()
-    assert Flag.objects.get().cleared_why == "it has a real grade now, or one is on its way"
+    assert Flag.objects.get().cleared_why == "it has a real grade now, or will get one"
 
 
 def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back(site):
@@ -267,7 +267,7 @@ def test_too_many_ungraded_in_a_week_stay_told_until_a_person_names_the_cause(si
         site.on(session).judged(0.76).recheck()
     monitoring.refresh()
     alarm = monitoring.open_alarms().get()
-    assert "None of them waits any more" in alarm.detail
+    assert "None of these sessions waits any more" in alarm.detail
     with time_machine.travel(start + dt.timedelta(hours=1), tick=False):
         assert monitoring.acknowledge(alarm, rita)
         monitoring.refresh()
@@ -277,7 +277,7 @@ def test_too_many_ungraded_in_a_week_stay_told_until_a_person_names_the_cause(si
         inspected(site)
         again = monitoring.open_alarms().get(rule="A1")
         assert "4 sessions in seven days" in again.detail
-        assert "1 of them still waits" in again.detail
+        assert "1 of these sessions still waits" in again.detail
     # A week later fewer than three remain: it closes by itself.
     with time_machine.travel(start + dt.timedelta(days=7, hours=1), tick=False):
         monitoring.refresh()

@@ -138,7 +138,7 @@ def test_the_first_three_sessions_without_a_field_are_told_with_the_remedy(site)
     found = look(incomplete)
     assert list(found) == ["bob: category"]
     assert found["bob: category"].startswith("3 of 3 sessions of bob in seven days came without a category")
-    assert "Add a rule under Settings, Categories" in found["bob: category"]
+    assert "Add a rule under Settings, Category rules" in found["bob: category"]
 
 
 def test_a_few_missing_fields_among_many_are_usual(site):
@@ -219,7 +219,7 @@ def test_categories_that_differed_and_do_not_any_more_are_told(site):
             settled(site, chance.gauss(level, 0.05), arm=arm, ago=(36 - n) / 3 * DAY, source=Source.TRAJECTORY)
     found = look(collapse)
     assert list(found) == ["levelled"]
-    assert found["levelled"].startswith("4 categories differed by 0.1")
+    assert found["levelled"].startswith("The means of 4 categories had a standard deviation of 0.1")
 
 
 def test_what_holds_scores_down_at_one_number_is_no_finding():
@@ -237,7 +237,7 @@ def test_eleven_zeros_are_told_as_zeros(site):
 def test_a_number_that_makes_up_fifteen_percent_is_told():
     values = [n / 100 if n < 85 else 0.755 for n in range(100)]
     add_graded(("code", NOON, [{"source": Source.JUDGE, "value": value, "model": "m"}]) for value in values)
-    assert look(collapse)["judge"].startswith("15 of 100 grades of the judge in seven days are 0.76, exactly: 15 %")
+    assert look(collapse)["judge"].startswith("15 of 100 grades (15 %) of the judge in seven days are exactly 0.76")
 
 
 @pytest.mark.parametrize("view", ["looked", "failed", "facts"])
@@ -364,8 +364,8 @@ def test_a_slice_whose_difference_drifts_is_told(site):
     found = look(disagreement)
     assert [about.split(" · ")[0] for about in found] == ["claude-code × code"]
     (said,) = found.values()
-    assert "the judge is 0.41 above the trajectory on average" in said
-    assert "0.11 above was usual" in said
+    assert "the judge’s grades have been 0.41 above the trajectory’s on average" in said
+    assert "Before, they were 0.11 above" in said
 
 
 def test_where_nothing_changes_no_slice_is_told(site):
@@ -416,7 +416,7 @@ def test_a_drift_names_its_cell(site):
     found = look(drift)
     assert list(found) == ["claude-code × opus × code"]
     assert "0.40 on average since" in found["claude-code × opus × code"]
-    assert "where 0.69 was usual" in found["claude-code × opus × code"]
+    assert "0.69 before" in found["claude-code × opus × code"]
 
 
 def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
@@ -425,7 +425,7 @@ def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
     found = look(drift)
     assert list(found) == ["another judge"]
     assert "The judge changed too (m, rubric abcd; now other, rubric abcd)" in found["another judge"]
-    assert "1 more moved with it" in found["another judge"]
+    assert "1 more changed at the same time" in found["another judge"]
 
 
 def test_a_mix_shift_is_told_as_that(site):
@@ -457,7 +457,7 @@ def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(site, cl
     for n in range(3):
         site.upload(f"s{n}", logs.claude("operator", logs.COMMIT, padding=6_000 + n))
     page = page_of(site, client, "A5")
-    assert "3 sessions of bob in seven days came with files already submitted for another session" in page
+    assert "In seven days, 3 sessions of bob came with another session’s log or files" in page
     assert repeated.todo in page
     assert repeated.means in page
     for session in Session.objects.all():

@@ -100,9 +100,7 @@ def test_a_run_is_one_alarm_that_says_its_arithmetic(site, clock):
     assert about == "code"
     assert detail.startswith("9 sessions in a row from 30 Mar 12:00 UTC to 30 Mar 20:00 UTC: 9 could not be graded.")
     others, both = (12 + 1) / 62, (20 * 13 / 62 + 4) / 40
-    said = re.search(
-        r"At the other arms' rate of (\d+) %, (\d+) % with its own before, that happens once in (.+) runs", detail
-    )
+    said = re.search(r"The other arms’ rate is (\d+) %, or (\d+) % with .+ happens once in (.+) runs", detail)
     assert [int(said[1]), int(said[2])] == [round(100 * others), round(100 * both)]
     assert int(said[3].replace(",", "")) == int(float(f"{both**-9:.2g}"))
 
@@ -180,7 +178,7 @@ def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm(site):
         session(site, "code", 2 * DAY - (3 * n + 1) * HOUR, graded=True)
     ((about, detail),) = look()
     assert about == "code"
-    assert "Infrastructure ended 10 of its 40 sessions of 28 days, and 0 of 60 of the other arms" in detail
+    assert "In 28 days, infrastructure ended 10 of this arm’s 40 sessions and 0 of the other arms’ 60" in detail
 
 
 def test_the_page_offers_the_three_ways_out(site, client):
@@ -209,7 +207,7 @@ def test_a_viewer_is_offered_nothing(site, client):
     client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/alarms/"))
     assert "An arm’s sessions leave nothing to grade" in page
-    assert "It was infrastructure" not in page
+    assert "Infrastructure was the cause" not in page
     assert "Pause" not in page
 
 

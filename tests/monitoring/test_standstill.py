@@ -116,7 +116,7 @@ def test_what_earlier_versions_gave_up_is_offered_with_its_price(site, sim, clie
     )
     sweeper.sweep()
     (alarm,) = Alarm.objects.filter(rule="A44")
-    assert "given up on by an earlier version" in alarm.detail
+    assert "given up by an earlier version" in alarm.detail
     client.force_login(site.person("olga", OPERATOR))
     assert "given_up=yes" in client.get(reverse("admin:quota")).content.decode()
     plan = client.get(reverse("admin:run_plan"), {"given_up": "yes"}).content.decode()

@@ -46,7 +46,7 @@ def test_an_operator_follows_a_repository(client, olga, site):
         ({"url": "ext::sh", "default_branch": "main"}, "Expected a host"),
         ({"url": "", "default_branch": "main"}, "required"),
         ({"url": "https://forge.example/a", "default_branch": "--upload-pack=x"}, "Expected the name of a branch"),
-        ({"url": "https://forge.example/known", "default_branch": "main"}, "followed already"),
+        ({"url": "https://forge.example/known", "default_branch": "main"}, "already followed"),
     ],
 )
 def test_bad_input_says_what_was_expected(client, olga, body, error):

@@ -166,7 +166,7 @@ def test_decisions_ground_online_stop_at_eight_and_are_told(eve):
     assert used <= 12
     alarm = Alarm.objects.get(rule="A13", resolved_at=None)
     assert alarm.about == "eve: category"
-    assert "the agent uses only the decisions that suit it" in alarm.detail
+    assert "the agent uses only the decisions that it likes" in alarm.detail
 
 
 def test_an_agent_whose_runs_die_goes_on(alice):
@@ -381,10 +381,8 @@ def test_an_agent_that_lifts_the_second_best_arm_is_named_with_its_sessions(hook
     RuleRun.objects.all().delete()
     assert named() == {"eve: social"}
     alarm = Alarm.objects.get(rule="A41")
-    assert "6 sessions of eve in social within 45 days came to 0.95 on average, 28 of other agents to 0.60" in (
-        alarm.detail
-    )
-    assert "social has 93 of the next 100 decisions; without this agent’s rewards it would have 46." in alarm.detail
+    assert "In 45 days, 6 sessions of eve in social averaged 0.95, and 28 of other agents 0.60" in (alarm.detail)
+    assert "social gets 93 of the next 100 decisions. Without this agent’s rewards, it would get 46." in alarm.detail
     assert set(monitoring.RULES["A41"].sessions(alarm.about, NOW)) == set(
         Session.objects.filter(agent__name="eve").values_list("pk", flat=True)
     )

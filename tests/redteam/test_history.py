@@ -65,7 +65,7 @@ def test_history_keeps_its_dates_and_nobody_asks_the_judge(token):
     assert (receipt.reward.source, receipt.reward.final) == ("trajectory", False)
     step = next(step for step in receipt.reward.steps if step["source"] == "judge")
     assert (step["headline"], step["reason"]) == ("Not asked", "declined")
-    assert "until someone asks for one" in receipt.reward.sentence
+    assert "until someone requests a verdict" in receipt.reward.sentence
     assert not session.proposals.exists()
     assert "not_history" not in codes(receipt)
     assert hand_in(token).added == ()  # the same again
@@ -147,7 +147,7 @@ def test_a_person_can_ask_for_the_verdict_later(token):
     olga = Site().person("olga", "operator")
     rejudge.start([session.pk], Rubric.objects.active(), by=olga, why="history", estimated_usd=0.1)
     assert session.judge_jobs.open().count() == 1
-    assert "The judge's verdict replaces it exactly" in rewards.live(session).sentence
+    assert "The judge's verdict will replace it exactly" in rewards.live(session).sentence
 
 
 def test_what_was_kept_from_the_judge_counts_among_the_silent_and_among_ungraded_work(token):

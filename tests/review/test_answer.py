@@ -26,8 +26,8 @@ def today(part, whole):
     [
         (
             {"any_sessions": False},
-            "Nothing to trust yet.",
-            "No session of yours has come in yet.",
+            "There are no rewards yet.",
+            "None of your own sessions has arrived yet.",
             "Connect an agent",
             "connect",
         ),
@@ -48,21 +48,21 @@ def today(part, whole):
         (
             {"trouble": "No judge is configured"},
             "Not fully.",
-            "No judge is configured: no session to grade has ended today.",
+            "No judge is configured: no sessions to grade have ended today.",
             "See the judge's quota",
             "quota",
         ),
         (
             {"trouble": "Calls to the judge fail", "today": today(0, 3)},
             "Not fully.",
-            "Calls to the judge fail: no reward of today is provisional.",
+            "Calls to the judge fail: none of today’s rewards is provisional.",
             "See the judge's quota",
             "quota",
         ),
         (
             {"trouble": OUT, "ungraded": 1},
             "Not fully.",
-            f"{OUT}: today's one session is not graded yet.",
+            f"{OUT}: today’s only session is not graded yet.",
             "See the judge's quota",
             "quota",
         ),
@@ -101,22 +101,22 @@ def today(part, whole):
             {"alarms": ("A26", "A30"), "today": today(0, 9)},
             "Not fully.",
             "An alarm is open: a judge can’t tell sessions apart.",
-            "Look at the alarm",
+            "See the alarm",
             "alarms",
         ),
         (
             {"alarms": ("A1",), "today": today(0, 9)},
             "Not fully.",
-            "An alarm is open: too many sessions went ungraded this week, though all are graded now.",
-            "Look at the alarm",
+            "An alarm is open: too many sessions went ungraded this week, but all are graded now.",
+            "See the alarm",
             "alarms",
         ),
         (
             {"compared": compared(7), "today": today(3, 52), "blind": 9},
             "Unproven.",
             (
-                "The judge isn’t calibrated yet: 7 of the 20 blind grades it needs are in; 3 of today's 52 rewards are "
-                "provisional."
+                "The judge isn’t calibrated yet: it has 7 of the 20 blind grades that it needs; 3 of today’s 52 "
+                "rewards are provisional."
             ),
             "Grade nine blind",
             "review?entered_as=slice",
@@ -124,7 +124,7 @@ def today(part, whole):
         (
             {"compared": compared(18), "today": today(0, 52), "blind": 9},
             "Unproven.",
-            "The judge isn’t calibrated yet: 18 of the 20 blind grades it needs are in.",
+            "The judge isn’t calibrated yet: it has 18 of the 20 blind grades that it needs.",
             "Grade two blind",
             "review?entered_as=slice",
         ),
@@ -139,8 +139,8 @@ def today(part, whole):
             {"compared": compared(46), "today": today(0, 52), "queue": 19},
             "Yes.",
             (
-                "No reward of today is provisional, no rule has flagged one, and the judge is .07 from people on "
-                "average, over 46 blind grades."
+                "None of today’s rewards is provisional, no rule has flagged a session, and the judge differs from "
+                "people by .07 on average, over 46 blind grades."
             ),
             "Review the 19 waiting",
             "review",
@@ -148,14 +148,14 @@ def today(part, whole):
         (
             {"today": today(0, 3)},
             "Yes.",
-            "No reward of today is provisional, no rule has flagged one.",
+            "None of today’s rewards is provisional, no rule has flagged a session.",
             "See today's sessions",
             "sessions?behind=today",
         ),
         (
             {"alarms": ("A30", "A16")},
             "Yes, so far.",
-            "No session to grade has ended today, no rule has flagged one.",
+            "No sessions to grade have ended today, no rule has flagged a session.",
             "See the sessions",
             "sessions",
         ),

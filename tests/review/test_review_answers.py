@@ -212,7 +212,7 @@ def test_taking_a_skip_back_leaves_others_their_claims(site, rita, omar):
 
 def test_cannot_judge_needs_a_reason_and_dismisses(rita):
     session = flagged()
-    with pytest.raises(review.CorrectionError, match="reason is needed"):
+    with pytest.raises(review.CorrectionError, match="Give a short reason"):
         answers.submit(session, rita, answer=Answer.CANNOT_JUDGE)
     answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="needs the customer's data")
     assert item(session).state == ItemState.DISMISSED

@@ -69,7 +69,7 @@ def page(site, client, path="/bandits/category/"):
     return re.sub(r"<[^>]+>", "", unescape(flat(client.get(path))))
 
 
-MARK = "Only what could be seen:"
+MARK = "Possibly biased mean:"
 
 
 # ---- sites without that arm
@@ -130,8 +130,8 @@ def test_five_drawn_at_random_go_to_a_person(run):
     assert set(flagged()) < {each.pk for each in run.all()}
     detail = Flag.objects.filter(rule="A36").first().detail
     assert detail == (
-        "Only what could be seen: 23 sessions of code in the last 28 days left nothing to grade by, and nobody has "
-        "graded any of them. This is one of 5 drawn at random to stand for them."
+        "23 sessions of code in the last 28 days left nothing to grade, and nobody has graded any of them. This "
+        "session is one of 5 that were drawn at random to represent them."
     )
     items = ReviewItem.objects.filter(session__in=flagged())
     assert {(each.state, each.entered_as) for each in items} == {(ItemState.OPEN, "rule")}
@@ -208,10 +208,10 @@ def test_it_is_looked_at_every_night(run):
 def test_the_arm_is_marked_until_somebody_has_graded_one(run, site, client, rita):
     shown = page(site, client)
     assert shown.count(MARK) == 1
-    assert "Only what could be seen: 23 of 40 sessions left nothing to grade by" in shown
+    assert "Possibly biased mean: 23 of 40 sessions left nothing to grade" in shown
     assert MARK in page(site, client, "/bandits/harness/")
     review.ask_about_silence()
-    assert "5 drawn at random wait for a person" in page(site, client)
+    assert "5 randomly drawn sessions wait for a person" in page(site, client)
     review.record_correction(run[0], rita, value=0.4, reason="half of it")
     assert MARK not in page(site, client)
 

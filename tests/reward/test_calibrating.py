@@ -118,18 +118,18 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     shown = tile(page, "trajectory")
     assert f"≈ {value}<small>on the judge’s scale</small>" in shown
     assert f"raw .20 · {pairs} · {error} for one session" in shown
-    assert f"On the judge’s scale it is ≈ {value} ({error}; {pairs})." in page
-    assert "Its arm has verdicts enough, so the bandit estimates the session from judged ones instead." in page
+    assert f"On the judge’s scale, this reward is ≈ {value} ({error}; {pairs})." in page
+    assert "arm has enough verdicts, so the bandit uses an estimate from judged sessions instead." in page
     changed = page.partition("What it changed")[2]
     assert f'≈ {value} <span class="dim">raw .20</span>' in changed
     assert '<td class="right">0</td>' in changed
     # In an arm without verdicts it counts.
     page = page_of(client, calibration_cast.fell_back(0.2, arm="news"))
-    assert "It counts .30 of a verdict." in page
+    assert "The reward counts as .30 of a verdict." in page
     # One that the judge graded too.
     page = page_of(client, calibration_cast.judged(0.2, 0.6, arm="code"))
     assert f"≈ {value}<small>" in tile(page, "trajectory")
-    assert "On the judge’s scale it is" not in page
+    assert "On the judge’s scale, this reward is" not in page
 
 
 def test_without_pairs_the_tile_shows_the_grade_as_given(client, otto):
@@ -267,7 +267,7 @@ def test_nothing_comes_by_itself_where_nobody_ever_accepted_one():
     tasks.at_night()
     assert versions("moods") == []
     (detail,) = alarms("moods")
-    assert "it has rewards but has never been calibrated" in detail
+    assert "This bandit has rewards but has never been calibrated" in detail
     assert "version 1" in detail
 
 
@@ -297,11 +297,8 @@ def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_tha
     found = calibrating.proposal("category", NOON)
     arm, move = found.largest
     (detail,) = alarms("category")
-    assert (
-        f"version 2, from 36 judged sessions, moves {arm} by {number(abs(move))} since a person last accepted a version"
-        in detail
-    )
-    assert "over .05, so it waits for a person. Until then, version 1 holds." in detail
+    assert f"Version 2, based on 36 judged sessions, would change {arm} by {number(abs(move))}" in detail
+    assert "over .05, so a person must decide. Until then, version 1 stays in force." in detail
     rule = monitoring.RULES["A40"]
     assert rule.severity == monitoring.Severity.ADVISORY
     assert reverse(rule.page) == "/calibration/"

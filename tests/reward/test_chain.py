@@ -205,7 +205,7 @@ def test_a_capped_grade_keeps_its_number_and_says_what_capped_it():
 def test_a_veto_is_named_where_it_takes_nothing_yet():
     assert reward(trajectory=0.15, vetoes=["ci"]).sentence == (
         "Reward .15, provisional. The trajectory decides, at weight .3. "
-        "Machines can give at most .20: the mandatory check ci failed. The judge's verdict does not lift that cap."
+        "Machines can give at most .20: the mandatory check ci failed. The judge's verdict can’t raise that cap."
     )
 
 
@@ -324,7 +324,7 @@ def test_what_may_still_come_is_handed_on():
 
 def test_nobody_reads_again_unless_it_is_said():
     grades = [grade(1, Source.JUDGE, 0.2), grade(2, Source.CONSUMPTION, 0.6)]
-    assert resolve(decide(grades, POLICY, judge_open=False)).sentence.endswith("A person's grade settles it.")
+    assert resolve(decide(grades, POLICY, judge_open=False)).sentence.endswith("A person's grade would settle it.")
 
 
 def test_the_steps_are_plain_json():

@@ -78,12 +78,12 @@ def test_the_further_artifacts_are_above_a_fresh_verdict_the_less_they_count(jud
 def test_a_contested_reward_says_so_in_words():
     result = settled(rows(0.2, 0.75))
     assert result.sentence == (
-        "Reward .75, contested. What the session left behind would be worth .75, .55 more than the judge's .20. "
-        "Nobody knows yet which is right, so it counts 0. A person's grade settles it."
+        "Reward .75, contested. The session’s artifacts would earn .75, which is .55 more than the judge's .20. Until "
+        "it is clear which is right, the reward has weight 0. A person's grade would settle it."
     )
     left, judge, human = (tile(result, each) for each in (Source.CONSUMPTION, Source.JUDGE, Source.HUMAN))
     assert (left.state, left.provisional) == (StepState.DECIDES, True)
-    assert left.why.startswith("Contested: .55 above the judge, so it counts 0.")
+    assert left.why.startswith("Contested: .55 above the judge’s verdict, so the reward has weight 0.")
     assert (judge.state, judge.value) == (StepState.BEATEN, 0.2)
     assert judge.why.startswith("Lower than consumption by .55, which contests it")
     assert (human.state, human.headline) == (StepState.WAITING, "Awaiting review")
@@ -91,7 +91,7 @@ def test_a_contested_reward_says_so_in_words():
 
 def test_it_says_where_the_judge_is_asked_to_read_it_again():
     result = settled(rows(0.2, 0.6), reading_open=True)
-    assert "so it counts .5. The judge is asked to read it again." in result.sentence
+    assert "the reward has weight .5. The judge will read the session again." in result.sentence
     assert tile(result, Source.HUMAN).state is StepState.SKIPPED
 
 
@@ -137,8 +137,8 @@ def test_three_readings_that_agree_hold_and_artifacts_add_at_most_a_little():
     result = settled(rows((0.05, 0.1, 0.05), 1.0))
     assert (result.value, result.final, result.weight, result.standing) == (0.35, True, 1.0, PLAIN)
     assert result.sentence == (
-        "Reward .35, final. The judge read it three times and agrees with itself (.05, .10 and .05; median .05). What "
-        "the session left behind, 1 by its rules, adds at most .30 to that, at weight 1."
+        "Reward .35, final. The judge’s three readings agree (.05, .10 and .05; median .05). The session’s artifacts, "
+        "worth 1 by their rules, add at most .30 to that, at weight 1."
     )
     assert tile(result, Source.CONSUMPTION).why.startswith("Held at .35: three readings agree")
 
@@ -190,17 +190,19 @@ def test_a_verdict_stands_over_a_claim_and_says_so():
     result = settled(rows(0.05, 1.0, Witness.CLAIMED))
     assert (result.value, result.source, result.final, result.weight) == (0.05, Source.JUDGE, True, 1.0)
     assert result.sentence == (
-        "Reward .05, final. The judge decides, at weight 1. What it left behind would be worth 1, but only the agent "
-        "itself vouches for that, and a claim lifts no verdict."
+        "Reward .05, final. The judge decides, at weight 1. The session’s artifacts would earn 1, but only the agent "
+        "itself vouches for them, so they can’t raise the verdict."
     )
-    assert tile(result, Source.CONSUMPTION).why.startswith("Only the agent itself vouches for it, and a claim lifts no")
+    assert tile(result, Source.CONSUMPTION).why.startswith(
+        "Only the agent itself vouches for it, so it can’t raise the verdict"
+    )
 
 
 def test_without_a_verdict_a_claim_joins_and_counts_little():
     result = settled(rows(None, 0.9, Witness.CLAIMED, trajectory=0.4))
     assert (result.value, result.source, result.final) == (0.9, Source.CONSUMPTION, False)
     assert (result.weight, result.standing) == (0.3, CLAIMED)
-    assert "Only the agent itself vouches for what it left behind." in result.sentence
+    assert "Only the agent itself vouches for its artifacts." in result.sentence
     assert settled(rows(None, 0.9, trajectory=0.4)).weight == 1.0
 
 

@@ -112,7 +112,7 @@ def test_a_verdict_that_was_passed_over_is_struck_out_and_says_why():
     assert result.sentence == (
         "Reward .60, provisional. The trajectory decides, at weight .3. "
         "The judge's .10 does not count: it was given before the transcript came. "
-        "The judge's next verdict replaces it exactly."
+        "The judge's next verdict will replace it exactly."
     )
 
 
@@ -125,7 +125,7 @@ def test_a_stale_verdict_that_still_decides_says_so():
     assert result.sentence == (
         "Reward .10, provisional. The judge decides, at weight .3. "
         "The judge's .10 was given before the transcript came. "
-        "No verdict is coming, so this stays provisional until someone reviews it."
+        "No verdict is coming, so the reward stays provisional until someone reviews the session."
     )
 
 

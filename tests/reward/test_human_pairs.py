@@ -162,7 +162,7 @@ def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
     graded(review_cast.flagged(), rita, 0.8)
     seen = proposal()
     graded(review_cast.flagged(), rita, 0.2)
-    with pytest.raises(StaleVersion, match="New grades have changed this"):
+    with pytest.raises(StaleVersion, match="new grades have changed this"):
         calibrating.put_in_force(proposal(), rita, version=seen.version, fingerprint=seen.fingerprint)
     assert CalibrationVersion.objects.filter(bandit__name="category").count() == 1
 

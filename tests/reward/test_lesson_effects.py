@@ -123,14 +123,14 @@ def test_few_draws_leave_the_observational_figure_and_say_so():
     found = rescue(n=250, chance=0.9)
     assert found.causal.without < 15
     assert found.effect is found.observational
-    assert "Observational, what went together and not what caused it" in found.effect.sentence
+    assert "Observational (correlation, not cause)" in found.effect.sentence
 
 
 def test_the_cautions_of_a_broad_lesson_named_for_trouble():
     """I110."""
     found = rescue().cautions("recover-first")
-    assert found[0].startswith("Matches 31 % of sessions, over 30 %")
-    assert "“recover” in its name" in found[1]
+    assert found[0].startswith("This lesson matches 31 % of sessions (over 30 %)")
+    assert "The name contains “recover”" in found[1]
 
 
 def test_a_narrow_lesson_of_another_name_has_no_caution():
@@ -231,7 +231,10 @@ def test_every_draw_counts_as_it_was_drawn():
     assert (found.causal.n, found.causal.without, found.unheeded) == (1, 2, 1)
     assert one().draws.heeded.sum() == 2
     assert (found.observational.n, found.observational.without) == (3, 2)
-    assert any("Given 1 × although held out: these count as held out" in each for each in found.cautions("ask-first"))
+    assert any(
+        "1 × this lesson was given although it was withheld. These sessions count as withheld" in each
+        for each in found.cautions("ask-first")
+    )
 
 
 def test_draws_without_a_reward_are_counted_in_their_group():

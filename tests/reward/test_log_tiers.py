@@ -49,7 +49,7 @@ def test_reward_by_a_log_of_few_samples_counts_half(site):
     settlement = reward(session)
     assert settlement.source == Source.TRAJECTORY
     assert settlement.weight == pytest.approx(policy().weights[Source.TRAJECTORY] / 2)
-    assert "Few logs of its harness have been read so far, so it counts half" in settlement.sentence
+    assert "The site has read few logs of this harness so far, so the reward counts half" in settlement.sentence
 
 
 def test_bandits_learn_it_at_half_weight(site, settings):
@@ -70,7 +70,7 @@ def test_log_of_the_facts_tier_is_shown_and_not_graded(site):
     session = site.upload("s1", pi_log("s1"), category="code").session
     grade = trajectory(session)
     assert (grade.value, grade.reason) == (None, Reason.NOTHING_OBSERVABLE)
-    assert grade.detail == "Logs of pi or OpenClaw are shown, and no rule grades them yet"
+    assert grade.detail == "Logs of pi or OpenClaw can be displayed but not graded by rules yet"
     assert reward(session).weight == 0
     assert session.cost_usd == pytest.approx(0.5)
     assert session.harness.name == "pi"

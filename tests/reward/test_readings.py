@@ -81,7 +81,7 @@ def test_artifacts_far_above_a_verdict_count_nothing_until_the_judge_has_read_it
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.75, Source.CONSUMPTION, False, 0)
     assert keys(session) == [("consumption", "contested/50", "unknown")]
-    assert "The judge is asked to read it again." in held.sentence
+    assert "The judge will read the session again." in held.sentence
     (job,) = samples(session)
     assert (job.sample, job.backlog, job.worth, job.sample_of.value) == (2, True, 0, 0.1)
     assert flags(session) == set()
@@ -119,7 +119,7 @@ def test_three_readings_that_agree_hold_and_a_person_is_told(site, sim):
     assert keys(session) == [("consumption", "plain", "unknown")]
     assert flags(session) == {"A38"}
     item = ReviewItem.objects.open().get(session=session)
-    assert "after three readings; they add .30 to the verdict, and no more" in item.why
+    assert "even after three readings; they add at most .30 to the verdict" in item.why
     assert (work(), len(sim.calls)) == (0, 3)
 
 
@@ -129,7 +129,7 @@ def test_three_readings_that_do_not_agree_leave_it_to_a_person(site, sim):
     held = reward(session)
     assert (held.value, held.final, held.weight) == (0.75, False, 0)
     assert flags(session) == {"A37", "A38"}
-    assert "A person's grade settles it." in held.sentence
+    assert "A person's grade would settle it." in held.sentence
     rita = site.person("rita", "reviewer")
     site.on(session).graded(Source.HUMAN, 0.3, author=rita)
     held = rewards.settle(session)
@@ -249,7 +249,7 @@ def test_readings_that_wait_for_days_are_an_alarm(site, sim):
     )
     monitoring.watch(timezone.now() + dt.timedelta(minutes=20))
     (alarm,) = Alarm.objects.filter(rule="A38")
-    assert alarm.detail.startswith("Sessions in doubt that have waited to be read again for more than two days: 1.")
+    assert alarm.detail.startswith("Contested sessions that have waited more than two days for another reading: 1.")
 
 
 def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(site, sim):
@@ -282,11 +282,11 @@ def decided(judge: float | None, *, left: float | None = None, witness=Witness.U
     [
         (decided(0.5), None, False, ""),
         (decided(0.5), 0.89, False, ""),
-        (decided(0.5), 0.9, False, "without the judge it would be worth .90"),
-        (decided(0.5), 0.1, False, "without the judge it would be worth .10"),
+        (decided(0.5), 0.9, False, "without the judge, the reward would be .90"),
+        (decided(0.5), 0.1, False, "without the judge, the reward would be .10"),
         (decided(0.5), None, True, "a rule has flagged that judge and trajectory disagree"),
         (decided(0.5, left=0.8), None, False, ""),
-        (decided(0.5, left=0.81), None, False, "what the session left behind would be worth .31 more"),
+        (decided(0.5, left=0.81), None, False, "the session’s artifacts would earn .31 more"),
         (decided(0.5, left=1.0, witness=Witness.CLAIMED), None, False, ""),
         (decided(0.5, left=1.0, stale="the transcript came"), 0.0, True, ""),
         (decided(None, left=1.0), 0.0, True, ""),
@@ -354,7 +354,7 @@ def test_many_claims_of_one_agent_are_an_alarm(site, sim):
     monitoring.watch()
     (alarm,) = Alarm.objects.filter(rule="A39")
     assert alarm.about == "bob"
-    assert alarm.detail.startswith("3 sessions of bob in seven days claim far more")
+    assert alarm.detail.startswith("In seven days, 3 sessions of bob claimed far more")
 
 
 def test_the_bandits_read_of_a_standing_what_the_settlement_says_it_counts():

@@ -348,11 +348,11 @@ def test_the_quota_page_says_the_order_its_share_and_how_many_wait(site, client,
     job(site, drawn=True), job(site, drawn=True), job(site)
     page = unescape(flat(client.get("/quota/")))
     assert "at least 10 % of each arm’s" in page
-    assert "in at most 20 % of the last 50 calls; new sessions; the backlog. Agents take turns" in page
+    assert "limited to 20 % of the last 50 calls), then new sessions, then the backlog. Agents take turns" in page
     assert "2 of the drawn sessions wait now." in page
     budget.set_policy(by=None, abstention_share=0)
     page = flat(client.get("/quota/"))
-    assert "No session without visible results is drawn." in page
+    assert "Sessions without visible results are not drawn." in page
     assert "drawn at random" not in page
 
 
@@ -362,10 +362,10 @@ def test_the_page_of_a_drawn_session_says_so_and_its_place(site, client, setting
     others, drawn = [job(site, backlog=False), job(site, backlog=True)], job(site, drawn=True, backlog=True)
     rewards.settle(drawn.session)
     page = unescape(flat(client.get(drawn.session.get_absolute_url())))
-    assert "The judge has it in the queue, drawn at random to represent others like it, 1st of 3" in page
+    assert "The judge has this session in the queue, drawn at random to represent similar sessions, 1st of 3" in page
     rewards.settle(others[0].session)
     page = unescape(flat(client.get(others[0].session.get_absolute_url())))
-    assert "The judge has it in the queue, 2nd of 3" in page
+    assert "The judge has this session in the queue, 2nd of 3" in page
 
 
 def test_an_operator_changes_the_share(site, client):

@@ -78,7 +78,7 @@ def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right
     Session.objects.filter(pk=sessions[1].pk).update(settlement=None)
     tasks.at_night()
     detail = monitoring.open_alarms().get(rule="A33").detail
-    assert detail.startswith("Sessions that lists show wrongly: 2.")
+    assert detail.startswith("Sessions that lists show incorrectly: 2.")
     assert f"session {sessions[0].pk}: reward_value, open_flags; session {sessions[1].pk}: settlement_id" in detail
     call_command("rebuild", repair=True, verbosity=0)
     tasks.at_night()

@@ -281,7 +281,7 @@ DETAILS = [
     (
         Signals(user_turns=1),
         ObservedFacts(),
-        "Neither an answer nor a tool call in the log; expected the whole transcript",
+        "The log contains neither an answer nor a tool call; the whole transcript was expected",
     ),
     (replace(SESSION, known_results=0), ObservedFacts(), "None of its 10 results says whether its call worked"),
     (
@@ -305,11 +305,11 @@ DETAILS = [
         ObservedFacts(),
         "4 of its 10 calls could not be read",
     ),
-    (replace(SESSION, cut="quota"), ObservedFacts(), "An API error ended the log (quota); its work is not graded"),
+    (replace(SESSION, cut="quota"), ObservedFacts(), "An API error ended the log (quota), so its work is not graded"),
     (
         Signals(api_errors={"quota": 3, "auth": 1}),
         ObservedFacts(),
-        "An API error ended the log (auth, quota); its work is not graded",
+        "An API error ended the log (auth, quota), so its work is not graded",
     ),
     (SESSION, ObservedFacts(), "10 tool calls, none with a visible result"),
     (
@@ -342,12 +342,12 @@ DETAILS = [
             "not graded from this log)"
         ),
     ),
-    (SESSION, ObservedFacts(failed_checks=("ci",)), "Nothing was brought about: the mandatory check ci failed"),
+    (SESSION, ObservedFacts(failed_checks=("ci",)), "No visible result: the mandatory check ci failed"),
     (
         replace(SESSION, failures=("the last run of jest, pytest failed", "its own commits were taken back")),
         ObservedFacts(failed_checks=("ci", "lint")),
         (
-            "Nothing was brought about: the mandatory check ci failed; the mandatory check lint failed; "
+            "No visible result: the mandatory check ci failed; the mandatory check lint failed; "
             "the last run of jest, pytest failed; its own commits were taken back"
         ),
     ),

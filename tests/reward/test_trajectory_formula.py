@@ -142,8 +142,8 @@ def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
 
 WORDS = [
     # what was observed: the row, its words and factor
-    ({}, "base", "what every session begins with", 1.0),
-    ({"last_tests": None}, "tests", "no test run, or its end is not known", 0.0),
+    ({}, "base", "starting value of every session", 1.0),
+    ({"last_tests": None}, "tests", "no test run, or its result is not known", 0.0),
     ({"last_tests": True}, "tests", "tests passed at the end", 1.0),
     ({"last_tests": False}, "tests", "it broke tests", -1.0),
     ({"units": 2.0}, "units", "2.0 commit-equivalents of confirmed work", 0.632121),
@@ -157,8 +157,8 @@ WORDS = [
     ({"failed_calls": 2, "known_results": 7}, "errors", "2 of 7 results are failures", 0.285714),
     ({"failed_calls": 9, "known_results": 7}, "errors", "9 of 7 results are failures", 1.0),
     ({"failed_calls": 1, "known_results": 1}, "errors", "1 of 1 results are failures", 1.0),
-    ({"empty_results": 1, "must_print": 4}, "empty_results", "1 of 4 results are empty that cannot be", 0.25),
-    ({"repeats": 1, "repeatable": 4}, "repeats", "1 of 4 calls were made again for nothing", 0.25),
+    ({"empty_results": 1, "must_print": 4}, "empty_results", "1 of 4 results are empty although they can’t be", 0.25),
+    ({"repeats": 1, "repeatable": 4}, "repeats", "1 of 4 calls were repeated without need", 0.25),
     ({"has_log": False, "repeats": 1}, "repeats", "not known without a log", 0.0),
 ]
 

@@ -44,11 +44,11 @@ def test_it_says_what_it_runs_on(vera):
 
 
 def test_a_database_of_another_version_is_told(vera):
-    assert "No migration is pending." in flat(vera.get(PAGE))
+    assert "No migrations are pending." in flat(vera.get(PAGE))
     recorder = MigrationRecorder(connection)
     recorder.record_applied("grading", "9999_from_the_future")
     html = flat(vera.get(PAGE))
-    assert "A newer version has used this database" in html
+    assert "A newer version of gradingsite has used this database" in html
     assert "grading.9999_from_the_future" in html
     recorder.record_unapplied("grading", "9999_from_the_future")
     latest = about._upgrade().latest["grading"]
@@ -87,7 +87,7 @@ def test_every_document_can_be_read_and_nothing_else(vera):
 
 
 def test_it_lists_the_programs_of_each_host_with_their_latest_heartbeat(vera, settings):
-    assert "None yet: programs send a heartbeat" in flat(vera.get(PAGE))
+    assert "No programs yet. Each running program sends a heartbeat" in flat(vera.get(PAGE))
     for settings.HOST_NAME in ("alpha", "beta"):
         pulse.beat([Component.WEB, Component.WORKER])
     html = flat(vera.get(PAGE))

@@ -160,7 +160,7 @@ def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
         seen = {f"seen-{each.pk}": each.settlements.count() for each in sessions}
         chosen = {"session": [each.pk for each in sessions], "answer": "exclude", "reason": "infrastructure", **seen}
         refused = flat(operator.post("/review/bulk/", {**chosen, "alarm": alarm.pk}))
-        assert refused.count("It was graded .76 by the judge since the alarm") == 2
+        assert refused.count("because the judge graded it .76 after the alarm") == 2
         assert {each.settlements.last().value for each in sessions} == {0.76, 0.1}
         for session in sessions[2:]:
             site.on(session).judged(0.3).recheck()

@@ -108,12 +108,12 @@ def test_a_page_of_an_arm_offers_what_can_be_undone(operator):
 
 
 def test_names_come_and_go(operator):
-    assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines means news from now on."
+    assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines is now an alias of news."
     assert "head-lines" in read(operator, page_of("news"))
     assert "'head-lines' is an alias of news" in said(operator, page_of("code"), do="alias", alias="head-lines")
-    assert "unknown from now on" in said(operator, page_of("news"), do="unalias", alias="head-lines")
+    assert "is no longer an alias" in said(operator, page_of("news"), do="unalias", alias="head-lines")
     assert not ArmAlias.objects.filter(alias="head-lines").exists()
-    assert said(operator, page_of("news"), do="rename", title="The news") == "It is called The news now."
+    assert said(operator, page_of("news"), do="rename", title="The news") == "The arm is now called The news."
 
 
 def test_a_merge_is_previewed_in_words_and_then_does_that(operator):
@@ -124,17 +124,17 @@ def test_a_merge_is_previewed_in_words_and_then_does_that(operator):
     assert "Merge news into social: 4 rewards move</button>" in page
     assert not ArmEvent.objects.exists()
     done = said(operator, page_of("news"), do="merge", into=into, why="one thing")
-    assert done == "news is another name of social now: 4 rewards moved."
+    assert done == "news was merged into social: 4 rewards moved."
     shown = read(operator, "/bandits/category/")
     assert moves.split(" to ")[1] in shown
     assert "Split from social" in read(operator, page_of("news"))
-    assert "news was merged into it" in read(operator, page_of("social"))
+    assert "news was merged into this arm" in read(operator, page_of("social"))
 
 
 def test_a_part_is_asked_about_and_brings_everything_back(operator):
     teach()
     merging.merge(arm("news"), arm("social"), by="rita")
-    assert "go back to it as they were" in read(operator, page_of("news"), do="part")
+    assert "gets its rewards back unchanged" in read(operator, page_of("news"), do="part")
     assert said(operator, page_of("news"), do="part") == "news is a separate arm again: 4 rewards came back."
     assert "not merged into another arm" in html.unescape(
         str(next(iter(operator.get(page_of("news"), {"do": "part"}, follow=True).context["messages"])))
@@ -146,7 +146,7 @@ def test_a_grade_that_changed_while_merged_is_settled_again_when_parted(site, op
     session = site.session("news").judged(0.4).settle()
     merging.merge(arm("news"), arm("social"), by="rita")
     site.on(session).graded(Source.HUMAN, 0.9, author=site.person("rita", "reviewer")).settle()
-    assert "1 that had changed since were settled again" in said(operator, page_of("news"), do="part")
+    assert "1 that had changed in the meantime were settled again" in said(operator, page_of("news"), do="part")
     live = arm("news").entries.live().get()
     assert (live.value, live.grader.source) == (0.9, "human")
     assert not arm("social").entries.live().exists()
@@ -162,7 +162,7 @@ def test_a_merge_into_nothing_is_refused(operator, into):
 def test_a_retirement_says_where_its_share_goes(operator):
     teach()
     page = read(operator, page_of("social"), do="retire")
-    assert re.search(r"About \d+ of the next 100 that would be social go to the others", page)
+    assert re.search(r"About \d+ of the next 100 sessions move from social to other arms", page)
     assert "Retire social</button>" in page
 
 
@@ -170,7 +170,7 @@ def test_a_model_that_is_merged_names_its_pairs(operator):
     one, other = (arms.add("model", name, by="otto") for name in ("opus-4", "opus-4-5"))
     Arm.objects.create(bandit=Bandit.objects.get(name="harness"), name="codex/opus-4")
     page = read(operator, page_of("opus-4", "model"), do="merge", into=other.pk)
-    assert "Its pairs stay separate: codex/opus-4." in page
+    assert "These combined arms stay separate: codex/opus-4." in page
     assert one.name in read(operator, "/bandits/model/arms/")
 
 

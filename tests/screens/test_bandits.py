@@ -120,7 +120,7 @@ def test_the_policy_and_the_calibration_are_those_in_force_then(site, reviewer):
 def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, reviewer):
     graded(site)
     for query, said in (
-        ("at=yesterday", "'yesterday' is not a date; expected a day like 2026-03-31"),
+        ("at=yesterday", "'yesterday' is not a date; expected a day such as 2026-03-31"),
         ("at=2026-04-01", "1 April 2026 is in the future"),
         ("at=1812-01-01", "'1812-01-01' is before the first data"),
         ("at=9999-12-31", "is in the future"),
@@ -130,15 +130,15 @@ def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, revie
         ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),
         ("at=%00&known=%00", "'\\x00' is not a date"),
         ("session=nobody&value=.5", "No session has the number or id 'nobody'"),
-        ("session=%00&value=.5", "Which session?"),
-        ("value=.5", "Which session?"),
+        ("session=%00&value=.5", "Enter a session"),
+        ("value=.5", "Enter a session"),
         ("session=99999999999999999999999&value=.5", "No session has the number or id"),
-        ("without=rumour", "'rumour' counts for nothing here; what counts is judge."),
-        ("outage=17", "No outage '17' is known"),
+        ("without=rumour", "'rumour' has no weight in this bandit. Choose one of the sources that count: judge."),
+        ("outage=17", "There was no outage '17'"),
         ("draw=0", "a number from 1 to 1,000,000; got '0'"),
         ("draw=%D9%A3", "a number from 1 to 1,000,000"),
-        ("at=2026-03-01&draw=1", "work with current figures only"),
-        ("at=2026-03-01&without=judge", "work with current figures only"),
+        ("at=2026-03-01&draw=1", "work only with current figures"),
+        ("at=2026-03-01&without=judge", "work only with current figures"),
     ):
         page = opened(reviewer, f"{PAGE}?{query}")
         (problem,) = page.context["problems"]
@@ -189,9 +189,12 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer)
     outlook = posterior_of("category", NOON)
     assert f"cross-repo from {before} to {mean('cross-repo')}," in html
     assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
-    assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
+    assert (
+        f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: the estimate with this change."
+        in html
+    )
     assert 'class="if"' in row_of(html, "cross-repo")
-    assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("What is believed")[2]
+    assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("Estimates</caption>")[2]
 
 
 def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(site, reviewer):
@@ -215,7 +218,7 @@ def test_a_source_left_out_counts_for_nothing(site, reviewer):
     _, after = what_if_without("category", "journal", NOON)
     html = read(reviewer, f"{PAGE}?without=journal")
     assert moved(reviewer, f"{PAGE}?without=journal", "cross-repo").mean_after == after.arms["cross-repo"].mean
-    assert "if journal grades counted for nothing" in html
+    assert "if journal grades did not count" in html
     assert "<option>judge</option>" in html
     assert "<option selected>journal</option>" in html
 
@@ -239,8 +242,8 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(site, r
     regraded(site, lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
     address = outage(settings, 1.5 * DAY, 0.5 * DAY)
     html = read(reviewer, address)
-    assert "An estimate over 2 of the 4 sessions that ended then" in html
-    assert "1 judged since, whose grade is used, 1 of arms that no judge ever graded, left as they are." in html
+    assert "This is an estimate for 2 of the 4 sessions that ended during the outage" in html
+    assert "1 judged later, whose grade is used, 1 of arms without any verdict, left unchanged." in html
     promised = moved(reviewer, address, "cross-repo")
     assert charts.thousandths(promised.mean_before) == mean("cross-repo")
     for each in lost[1:]:
@@ -360,11 +363,11 @@ def test_counts_and_means_of_each_kind_stand_side_by_side_i79(site, reviewer):
     for value in (0.2, 0.5, 0.6, 0.9):
         graded(site, value)
     site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
-    table = read(reviewer).partition("What it rests on")[2].partition("</table>")[0]
+    table = read(reviewer).partition("Rewards behind the estimates")[2].partition("</table>")[0]
     row = table.partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
     cells = re.findall(r'<td class="right">(.*?)</td>', row)
     assert cells[:5] == ["4", "2", ".550", ".550", "1"]
-    for heading in ("Rewards", "Productive: above .5", "Raw mean", "Mean as read", "Infrastructure failures"):
+    for heading in ("Rewards", "Productive: above .5", "Raw mean", "Adjusted mean", "Infrastructure failures"):
         assert heading in re.sub("<[^>]+>", "", table)
     (ledger,) = re.findall(r'href="([^"]+)">ledger', row)
     listed = reviewer.get(ledger)
@@ -376,11 +379,11 @@ def test_with_a_price_on_cost_raw_and_less_its_cost_are_two_columns(site, review
     helpers.policy(cost_weight=0.1)
     graded(site, 0.6, cost_usd=2.0)
     html = read(reviewer)
-    row = html.partition("What it rests on")[2].partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
-    assert "Mean as read: less their cost" in html
+    row = html.partition("Rewards behind")[2].partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
+    assert "Adjusted mean: less their cost" in html
     assert re.findall(r'<td class="right">(.*?)</td>', row)[2:4] == [".600", ".400"]
     assert "$2.00" in row
-    assert "As read: less 0.1 for each dollar." in html
+    assert "Adjusted: less 0.1 for each dollar." in html
 
 
 def test_a_baseline_is_said_with_its_version(site, reviewer):
@@ -391,7 +394,7 @@ def test_a_baseline_is_said_with_its_version(site, reviewer):
     version = posterior_of("harness", NOON).posterior.policy.version.rpartition("baseline/")[2]
     assert f'Residual: reward − category mean + mean of all, baseline version <span class="mono">{version}' in html
     assert re.search(r"−\.\d\d in code", html)
-    assert "Mean as read: residual" in html
+    assert "Adjusted mean: residual" in html
     assert "Residual" not in read(reviewer)
 
 
@@ -453,7 +456,7 @@ def test_each_arm_with_enough_rewards_says_how_its_level_moves(reviewer):
             helpers.reward(f"i{age}{each}", day=today - age * DAY, infra=0.5 + each)
     helpers.reward("n", day=today - DAY, news=0.5)
     stability = {row.arm.name: row.stability for row in opened(reviewer, PAGE).context["rows"]}
-    assert re.fullmatch(r"moves by about \.0\d\d a day", stability["code"])
+    assert re.fullmatch(r"changes by about \.0\d\d per day", stability["code"])
     assert (stability["infra"], stability["news"]) == ("steady", "")
     assert stability["code"] in row_of(read(reviewer), "code")
 
@@ -479,10 +482,10 @@ class TestBreaks:
     def test_an_arm_that_broke_says_since_when_and_why_and_a_reviewer_may_not_change_it(self, reviewer):
         self.teach()
         assert self.of_code(reviewer).sentence == (
-            "Since 21 March 2026 it has changed: the mean of its 60 rewards before was .700, that of the 30 "
-            "since is .200. Rewards from before no longer count."
+            "This arm changed on 21 March 2026: the mean of its 60 earlier rewards was .700, and the mean of its 30 "
+            "later rewards is .200. The earlier rewards no longer count."
         )
-        assert "Take it back" not in str(flat(reviewer.get(PAGE)))
+        assert "Remove the break" not in str(flat(reviewer.get(PAGE)))
         assert self.act(reviewer, "keep").status_code == 403
 
     def test_an_operator_takes_it_back_and_lets_it_stand_and_one_that_is_none_is_refused_in_words(self, client):
@@ -490,15 +493,15 @@ class TestBreaks:
         self.teach()
         for day in ("2026-03-01", "x", ""):
             (said,) = [str(message) for message in self.act(client, "keep", day).context["messages"]]
-            assert "no break on" in said or "name the day of the break" in said, day
+            assert "no longer has a break on" in said or "enter the day of the break" in said, day
         response = self.act(client, "take_back")
         assert response.redirect_chain == [("/bandits/category/", 302)]
         assert self.of_code(client).sentence == (
-            "A break on 21 March 2026 was taken back by otto (hard tickets): rewards from before it count again."
+            "otto (hard tickets) removed the break on 21 March 2026, so earlier rewards count again."
         )
         self.act(client, "keep")
         assert self.of_code(client).sentence == (
-            "What it earned before 21 March 2026 no longer counts: otto confirmed that break (hard tickets)."
+            "Rewards from before 21 March 2026 no longer count: otto confirmed this break (hard tickets)."
         )
 
 
@@ -515,10 +518,10 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
     prior = rows["codex/opus"].posterior.shared
     assert prior.mean > 0.5
     mean = charts.thousandths(prior.mean)
-    said = f"shares what is known about codex and opus: {mean}, counted as {prior.strength:.1f}"
+    said = f"starts from what is known about codex and opus: {mean}, weighted as {prior.strength:.1f}"
     assert rows["codex/opus"].shared == f"{said} observations"
     assert said in row_of(read(reviewer, HARNESS), "codex/opus")
-    assert rows["codex"].shared.startswith("shares what is known about codex: ")
+    assert rows["codex"].shared.startswith("starts from what is known about codex: ")
     helpers.policy("harness", pooling=False)
     assert not any(row.shared for row in opened(reviewer, HARNESS).context["rows"])
 
@@ -543,8 +546,8 @@ def test_the_page_says_where_the_cap_on_agents_acts(reviewer):
         helpers.with_cost(f"a-{number}", 0.6, usd=None, arm="code", day=day - DAY, agent="alice", witness="hook")
     for number in range(25):
         helpers.with_cost(f"e-{number}", 1.0, usd=None, arm="social", day=day, agent="eve", witness="claimed")
-    assert "25 sessions of eve on 31 Mar count as 10: the cap on agents" in read(reviewer)
+    assert "25 sessions of eve on 31 Mar count as 10, because of the cap on agents" in read(reviewer)
     helpers.with_cost("a-s", 0.6, usd=None, arm="social", day=day - DAY, agent="alice", witness="hook")
     page = read(reviewer)
-    assert "25 sessions of eve on 31 Mar count as 3: the cap on agents" in page
+    assert "25 sessions of eve on 31 Mar count as 3, because of the cap on agents" in page
     assert "of alice on" not in page

@@ -129,13 +129,13 @@ def test_a_form_sent_twice_saves_once_and_undoing_it_gives_back_the_exact_bucket
     assert all_buckets() != before
     address = re.search(r'action="(/review/bulk/[^"]+/undo/)"', html)[1]
     assert f"Undo all {len(past)}" in html
-    assert "Say in a few words why" in flat(reviewer.post(address, {"reason": " "}, follow=True))
+    assert "Give a short reason" in flat(reviewer.post(address, {"reason": " "}, follow=True))
     html = flat(reviewer.post(address, {"reason": "the wrong week"}, follow=True))
     assert f"Undone: {len(past)} sessions have exactly the rewards that they had before." in html
     assert "All of them were undone." in html
     assert all_buckets() == before
     again = flat(reviewer.post(address, {"reason": "x"}, follow=True))
-    assert "All answers of this correction were undone already" in again
+    assert "this correction has already been undone" in again
 
 
 def test_undoing_a_bulk_leaves_alone_what_was_undone_or_corrected_since(rita, past):
@@ -154,7 +154,7 @@ def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_differe
     rewards.settle(past[0])
     before = all_buckets()
     html = flat(reviewer.post("/review/bulk/", fields))
-    assert f"1 of {len(past)} rewards changed while you were looking. Nothing was saved" in html
+    assert f"1 of {len(past)} rewards changed while this page was open" in html
     assert '<tr class="marked">' in html
     row = html[html.index('<tr class="marked">') :].partition("</tr>")[0]
     assert ">.20<" in row
@@ -169,7 +169,7 @@ def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, pas
     floor = site.session().settle()
     html = send(reviewer, [*past, floor], answer="accept")
     assert "1 of the sessions cannot be corrected like this" in html
-    assert "There is no grade to accept here" in html
+    assert "There is no grade to accept" in html
     assert not Grade.objects.filter(source=Source.HUMAN).exists()
 
 
@@ -181,7 +181,7 @@ def test_a_session_that_somebody_else_holds_keeps_all_from_being_saved(reviewer,
 
 
 def test_a_missing_reason_and_what_is_no_grade_get_a_clear_error(reviewer, past):
-    assert "A reason is needed" in send(reviewer, past, value=".85", reason=" ")
+    assert "Give a short reason" in send(reviewer, past, value=".85", reason=" ")
     for value in ("NaN", "1.5", "-1", "abc", "", ".123"):
         assert "A grade is a number from 0 to 1" in send(reviewer, past, value=value), value
     assert not ReviewAnswer.objects.exists()
@@ -205,9 +205,9 @@ def test_the_preview_says_how_many_rewards_change_and_by_how_much(site, reviewer
     ]
     rewards.settle(chosen[2])
     html = send(reviewer, chosen, value=".5", preview="yes")
-    assert "1 reward moves by +.20." in html
-    assert "1 session gets a first grade." in html
-    assert "1 session keeps the value, and it becomes final." in html
+    assert "1 reward changes by +.20." in html
+    assert "1 session gets a grade for the first time." in html
+    assert "1 session keeps the same reward, which becomes final." in html
     assert "3 sessions .50" in html
 
 
@@ -232,7 +232,7 @@ def test_without_a_session_the_page_says_where_to_choose(reviewer):
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(site, reviewer, client, past):
     html = flat(reviewer.get("/sessions/"))
     assert "Correct <span data-ticked>the</span> ticked…" in html
-    assert "Judge the ticked again" not in html
+    assert "Judge ticked sessions again" not in html
     client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/sessions/"))
     assert 'name="session"' not in html

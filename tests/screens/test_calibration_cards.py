@@ -82,13 +82,16 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
     calibration_cast.fell_back(0.2)
     found, said = part_of(operator)
     assert (found.is_in_force, list(found.kinds), found.pairs) == (False, [], 0)
-    assert found.status == "Nothing is fitted yet, so fallback grades count as they are."
+    assert found.status == "Calibration has no data yet, so fallback grades are used unchanged."
     assert found.status in said
     assert found.todo in said
     new, shown = card_of(operator)
-    rule = "a trajectory .3 and a journal .3 of a verdict count, and all of them together at most 3 observations"
-    assert f"{found.status} In an arm without verdicts, {rule}" in shown
-    assert "with 5 or more they do not count" in shown
+    rule = "a trajectory .3 and a journal .3. Together they count as at most 3 observations"
+    assert (
+        f"{found.status} In an arm without verdicts, fallbacks have these weights compared with a verdict: {rule}"
+        in shown
+    )
+    assert "with 5 or more verdicts, fallbacks don’t count" in shown
     assert not new.is_new
     assert 'class="empty"' in shown
     assert 'name="fingerprint"' not in shown
@@ -98,7 +101,7 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
 def test_where_it_was_switched_off_the_page_says_that_grades_are_read_as_given(operator, otto):
     calibrating.switch_off("category", otto, version=2)
     found, said = part_of(operator)
-    assert found.status.startswith("Off: every grade counts as it is")
+    assert found.status.startswith("Calibration is off, so every grade is used unchanged")
     assert found.status in said
 
 
@@ -108,7 +111,7 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
         calibration_cast.judged(None, 0.2 + 0.01 * number, arm="code", ago=DAY * (number % 5 + 1))
     found, said = part_of(operator)
     assert (found.is_in_force, found.pairs) == (False, 30)
-    assert "The tables show what 30 judged sessions would give. <b>These figures are not in force yet.</b>" in said
+    assert "The tables show estimates from 30 judged sessions. <b>These figures are not in force yet.</b>" in said
     version = calibration_cast.put(otto)
     found, said = part_of(operator)
     assert (found.is_in_force, found.last) == (True, version)
@@ -121,7 +124,7 @@ def test_pairs_are_shown_by_kind_and_arm_and_once_in_force_those_of_the_version(
     assert silent.estimate.difference_in("code") < 0
     assert silent.estimate.difference < 0
     assert "not graded: " in said
-    assert "Version 2 compares fallbacks with 30 verdicts of m-1" in said
+    assert "Version 2 compares fallback grades with 30 verdicts of m-1" in said
 
 
 def test_the_page_says_what_fallbacks_are_worth_as_the_docs_do(operator):
@@ -165,8 +168,8 @@ def test_the_card_shows_what_the_version_moves_and_waits_for_an_operator_while_e
     shown = card(operator)
     size = f"{abs(move):.2f}".removeprefix("0")
     assert (
-        f"Version 2 moves {arm} by {size} since a person last accepted a version: over .05, so it waits for you."
-        in shown
+        f"Version 2 would change {arm} by {size} from the version that a person last accepted. That is over .05, so it "
+        "waits for you." in shown
     )
     assert "Put version 2 in force" in shown
     assert f"{arm}: mean" in shown
@@ -174,7 +177,7 @@ def test_the_card_shows_what_the_version_moves_and_waits_for_an_operator_while_e
     for role in ("viewer", "reviewer"):
         client.force_login(site.person(role, role))
         shown = card(client)
-        assert "An operator puts this in force." in shown
+        assert "Only an operator can put this version in force." in shown
         assert "so it waits for an operator." in shown
         assert "<form" not in shown
         assert client.post(CHANGE, {"version": 2}).status_code == 403
@@ -189,7 +192,9 @@ def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_ba
     calibrating.switch_off("category", site.person("olga", "operator"), version=2)
     before = posterior_of("category", NOON).posterior
     found, shown = card_of(operator)
-    assert "olga switched calibration off with version 2: version 3 waits for you, whatever it moves." in shown
+    assert (
+        "olga switched calibration off with version 2, so version 3 waits for you even if it changes little." in shown
+    )
     (promised,) = (move.mean_after for move in found.moves if move.arm == "code")
     (said,) = messages(operator, hidden(shown) | {"note": "six looked at"})
     assert said.startswith("Version 3 is in force: ")
@@ -198,7 +203,7 @@ def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_ba
     assert (row.by, row.note, row.accepted, row.enabled) == ("otto", "six looked at", True, True)
     assert '<span class="dim">In force.</span>' in card(operator)
     (said,) = messages(operator, {"version": 4})
-    assert said == "Calibration is off since version 4: every grade counts as it is."
+    assert said == "Calibration is off as of version 4. Every grade is used unchanged."
     after = posterior_of("category", NOON).posterior
     assert (after.version, after.alpha.tobytes()) == (before.version, before.alpha.tobytes())
     assert "off since" in card(operator)
@@ -209,13 +214,13 @@ def test_a_stale_page_changes_nothing(operator):
     seen = hidden(card(operator))
     calibration_cast.judged(0.9, 0.1, arm="code")
     (said,) = messages(operator, seen)
-    assert "New grades have changed this calibration since the page was opened" in said
+    assert "new grades have changed this calibration since the page was opened" in said
     seen = hidden(card(operator))
     messages(operator, seen)
     (said,) = messages(operator, seen)
     assert "Nothing was saved" in said
     (said,) = messages(operator, {"version": "9"})
-    assert "somebody changed it meanwhile" in said
+    assert "somebody else changed" in said
     assert CalibrationVersion.objects.filter(bandit__name="category").count() == 2
 
 
@@ -296,12 +301,12 @@ def test_time_travel_reads_by_the_calibration_of_that_moment(operator, otto):
     assert abs(believed[then] - believed[now]) > 0.01
     for at, version in ((then, "no calibration"), (now, "calibration version 2")):
         page = text(operator, f"{PAGE}?known={at:%Y-%m-%dT%H:%M}")
-        assert f"{version}. Whether an arm" in page
+        assert f"{version}. Paused and retired arms" in page
         row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
         assert f">{charts.thousandths(believed[at])}<" in row
     page = text(operator, PAGE)
     assert "by calibration version 2" in page
-    assert "Mean as read: calibrated" in page
+    assert "Adjusted mean: calibrated" in page
 
 
 def _two(value):

@@ -25,7 +25,7 @@ def messages(response):
 
 def test_a_token_is_narrowed_rotated_and_revoked(operator, token):
     (narrowed,) = messages(operator.post(PAGE, {"token": token.pk, "do": "narrow hook"}))
-    assert "is now held by a hook on the agent’s machine" in narrowed
+    assert "is now used by a hook on the agent’s machine" in narrowed
     token.refresh_from_db()
     assert token.scope == TokenScope.HOOK
     assert 'id="token">gs_' in flat(operator.post(PAGE, {"token": token.pk, "do": "rotate"}))

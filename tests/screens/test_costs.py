@@ -106,7 +106,7 @@ def test_what_is_known_in_part_says_at_least(viewer):
     unknown_cost()
     html = shown(viewer)
     assert '<span class="least">at least </span> 4.6 ¢' in html
-    assert "1 call may have cost 5.0 ¢ more, as estimated" in html
+    assert "estimated 5.0 ¢ more for 1 call without a reported cost" in html
     assert "≈ 5.0 ¢" in html
 
 
@@ -133,7 +133,7 @@ def test_tests_of_the_key_are_a_line_of_their_own_and_in_every_sum(viewer):
     key_test(usd=None, reason=Reason.AUTH)
     tests = table(viewer, "purpose")["Test of the key, or canary"]
     assert tests == Spend(attempts=3, known=2, usd=pytest.approx(0.004))
-    assert table(viewer, "agent")["none: tests of the key, and canaries"].usd == pytest.approx(0.004)
+    assert table(viewer, "agent")["none (key tests and canaries)"].usd == pytest.approx(0.004)
     assert table(viewer, "day")["31 Mar 2026"].usd == pytest.approx(0.072)
     assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.002)
     assert viewer.get("/quota/costs/").context["total"].usd == pytest.approx(0.074)
@@ -189,7 +189,7 @@ def test_the_page_its_list_and_its_csv_are_narrowed_alike(site, viewer, query, a
 def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
     quota_cast.judged(NOW)
     html = shown(viewer, "?agent=nobody&days=12&page=x")
-    assert "It was left out." in html
+    assert "Filter ignored." in html
     assert "1 call × 4.58 ¢ on average" in html
 
 
@@ -205,8 +205,8 @@ def test_attempts_are_paged_and_lead_to_their_sessions(viewer):
 
 def test_an_empty_page_says_what_would_be_there(viewer):
     html = shown(viewer)
-    assert "Each call will be listed here with its outcome, tokens and cost." in html
-    assert "No attempt matches." in shown(viewer, "?outcome=lost")
+    assert "Calls will be listed here with their outcome, tokens and cost." in html
+    assert "No attempts match these filters." in shown(viewer, "?outcome=lost")
 
 
 def test_the_csv_keeps_an_unknown_cost_empty(viewer):

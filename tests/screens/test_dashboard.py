@@ -84,9 +84,9 @@ def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client, settings):
 
 def test_a_list_of_a_figure_says_what_it_lists_and_keeps_to_it(mixed, client):
     html = client.get("/sessions/?behind=doubted").content.decode()
-    assert "Only grades of 7 days that do not hold" in html
+    assert "Only unreliable grades of the last 7 days" in html
     assert '<input type="hidden" name="behind" value="doubted"' in html
-    assert "It was left out." in client.get("/sessions/?behind=nonsense").content.decode()
+    assert "Filter ignored." in client.get("/sessions/?behind=nonsense").content.decode()
 
 
 def test_the_seven_days_and_today_begin_at_the_sites_midnight(site, rita, settings):
@@ -167,7 +167,7 @@ def test_what_keeps_the_judge_from_answering_is_named(site, rita, client, settin
     quota_cast.quota(state)
     html = flat(client.get("/"))
     assert f'<em class="no">Not fully.</em> {said}' in html
-    assert "1 reward is provisional" in html or "today&#x27;s one reward is provisional" in html
+    assert "1 reward is provisional" in html or "today’s only reward is provisional" in html
 
 
 def item(session, **fields):
@@ -221,17 +221,17 @@ def test_arms_are_not_called_chosen_before_a_decision_was_made(site, rita, clien
     """The card of arms says that no decision has been made, until one has."""
     for harness in ("claude-code", "codex"):
         settled(site, judge=0.7, fields={"category": "infra", "harness": harness})
-    assert "Every arm gets chosen" not in (html := flat(client.get("/")))
-    assert "No bandit has chosen anything yet" in html
+    assert "Every arm is chosen often enough" not in (html := flat(client.get("/")))
+    assert "No bandit has chosen an arm yet" in html
     selection.select(bandit="category", decision_id="d-1", agent="bob", supply=None, now=timezone.now())
-    assert "Every arm gets chosen" in (html := flat(client.get("/")))
-    assert "No bandit has chosen anything yet" not in html
+    assert "Every arm is chosen often enough" in (html := flat(client.get("/")))
+    assert "No bandit has chosen an arm yet" not in html
 
 
 def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
-    assert "Nothing to trust yet." in html
+    assert "There are no rewards yet." in html
     assert '<a class="btn primary" href="/settings/judge/">Set the key</a>' in html
     assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6

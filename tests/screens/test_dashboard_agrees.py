@@ -32,17 +32,17 @@ def agrees(client) -> str:
     figures = strip_tags(html[re.search(r"card figs|figs-4", html).start() :])
     # Of seven days: the grades that may hold are those of the sessions that have one.
     graded, _ended = numbers(r"(\d+) of (\d+) sessions have a grade", figures) or (0, 0)
-    assert (numbers(r"(\d+) of (\d+) grades hold", figures) or (0, 0))[1] == graded
+    assert (numbers(r"(\d+) of (\d+) grades are reliable", figures) or (0, 0))[1] == graded
     # Of today.
     provisional, rewards = numbers(r"Provisional\s*(\d+|–)\s*of (\d+) today", figures)
     ungraded = numbers(r"(\d+) not graded yet", figures) or (0,)
-    assert (rewards, ungraded) == (0, (0,)) or "no session to grade has ended today" not in html
+    assert (rewards, ungraded) == (0, (0,)) or "no sessions to grade have ended today" not in html
     assert graded >= rewards
-    if "No session of yours has come in yet" not in sentence:
-        ones = r"today's (one) reward is provisional|(\d+) of today's (\d+) rewards"
+    if "None of your own sessions has arrived yet" not in sentence:
+        ones = r"today’s (only) reward is provisional|(\d+) of today’s (\d+) rewards"
         assert (numbers(ones, sentence) or (0,))[0] == provisional
-        assert (numbers(r"of today's (\d+) rewards", sentence) or (rewards,))[0] == rewards
-        words = r"(\d+) of today's sessions (?:is|are) not|none of today's (\d+) sessions|today's (one) session is not"
+        assert (numbers(r"of today’s (\d+) rewards", sentence) or (rewards,))[0] == rewards
+        words = r"(\d+) of today’s sessions (?:is|are) not|none of today’s (\d+) sessions|today’s (only) session is not"
         assert (numbers(words, sentence) or (0,)) == ungraded
     return f"{sentence} {strip_tags(html)}"
 
@@ -53,14 +53,14 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     """
     now, key = timezone.now(), settings.ANTHROPIC_API_KEY
     settings.ANTHROPIC_API_KEY = ""
-    assert "No session of yours has come in yet" in agrees(operator)
+    assert "None of your own sessions has arrived yet" in agrees(operator)
     list(samples.load(now))
     assert "What this page will show" in agrees(operator)
     # An import: today's one session shows nothing, and the others ended long ago.
     site.upload("looked", logs.claude("looked"), ended_at=now)
     page = agrees(operator)
-    assert "today's one session is not graded yet" in page
-    assert "1 session of the last 14 days has no final grade because of it" in page
+    assert "today’s only session is not graded yet" in page
+    assert "1 session of the last 14 days has no final grade because of this" in page
     for name in ("old-1", "old-2", "old-3"):
         old = site.upload(name, logs.worked(name), ended_at=now - dt.timedelta(days=40)).session
         review.submit(old, rita, answer=Answer.GRADE, value=0.6, reason="It works")
@@ -68,7 +68,7 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     assert "no session of these 7 days has a grade; 3 graded sessions ended earlier" in page
     assert "3 of 3" in page
     site.session(ended_at=now).graded(Source.JOURNAL, 0.3).settle()
-    assert "today's one reward is provisional, and 1 of today's sessions is not graded yet" in agrees(operator)
+    assert "today’s only reward is provisional, and 1 of today’s sessions is not graded yet" in agrees(operator)
     # What cannot be graded is neither.
     site.session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired").settle()
     agrees(operator)

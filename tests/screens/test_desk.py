@@ -161,7 +161,7 @@ def test_the_rail_says_what_people_corrected_on_sessions_like_it_and_not_what_th
         desk_cast.waits(desk_cast.judged(0.5, category="code"), rank=index / 10)
     html = text(reviewer.get("/review/", follow=True))
     # the source, its kind and the stratum, each towards the wider one: (.1·5 + .7)/7 = .171, (.171·5 + .7)/7 = .222, …
-    assert "expected to move the reward by .26; few sessions like this have been graded" in html
+    assert "expected to change the reward by .26; few sessions like this have been graded" in html
 
 
 def test_a_choice_of_the_queue_stays_while_one_works(reviewer):
@@ -384,7 +384,7 @@ def test_the_first_grade_by_a_person_says_why_a_mean_moves_the_other_way(site, r
     move = reply.context["effect"].arms[0][0]
     assert move.mean_after < move.mean_before < 0.7
     before, after = (f"{n:.1f}" for n in (move.observations_before, move.observations_after))
-    why = f"Its 30 sessions then count as {after} observations instead of {before}, because how much the other grades"
+    why = f"Its 30 sessions then count as {after} observations instead of {before}, because the grades of people and"
     assert why in text(reply)
     saved = text(send(reviewer, session, value=".70", follow=True))
     assert why.replace("then", "now") in saved

@@ -93,7 +93,7 @@ def test_an_alarm_stands_on_every_page_until_it_is_acknowledged_by_name(client):
     assert "Acknowledged by reviewer" in html
     assert 'class="banner" role="alert"' not in html
     html = flat(client.post(f"/alarms/{alarm.pk}/acknowledge/", follow=True))
-    assert "Somebody else acknowledged it first: The judge is out" in html
+    assert "Somebody else acknowledged this alarm first: The judge is out" in html
 
 
 def test_acknowledging_needs_a_post_and_a_role(client):
@@ -147,7 +147,7 @@ def test_removing_samples_takes_them_and_nothing_else(client):
     Site().session(is_sample=True)
     kept = Site().session().session
     html = flat(entered(client, "operator").post("/samples/", follow=True))
-    assert "1 sample session is gone" in html
+    assert "1 sample session was removed" in html
     assert list(Session.objects.all()) == [kept]
 
 
@@ -178,7 +178,7 @@ def test_a_revoked_token_opens_nothing(client):
 
 def test_dashboard_of_an_empty_site_says_what_to_do_first(client):
     html = flat(entered(client, "operator").get("/"))
-    assert "Nothing to trust yet." in html
+    assert "There are no rewards yet." in html
     assert '<a class="btn primary" href="/settings/judge/">' in html
     assert 'href="/connect/"' in html
     assert html.count(">–") >= 4

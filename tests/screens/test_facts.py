@@ -26,7 +26,7 @@ def session(site) -> Session:
 def test_the_page_shows_facts_with_their_definitions(viewer, session):
     """What it ran with, each vital, and what each of them counts are in one section."""
     html = unescape(flat(viewer.get(session.get_absolute_url())))
-    section = html[html.index('id="facts"') : html.index("Compare it within one harness only")]
+    section = html[html.index('id="facts"') : html.index("Compare this value only between sessions")]
     for text in ("forge.example/ada/engine", "T-1", "2.1.100", "claude-opus-4-6", "plan", "CLAUDE.md"):
         assert text in section
     for vital in VITALS:
@@ -42,7 +42,7 @@ def test_what_is_unknown_is_said(site, viewer, session):
     html = flat(viewer.get(session.get_absolute_url()))
     assert html.count(">unknown</td>") == 2
     SessionFacts.objects.all().delete()
-    assert "Its log was not read for facts." in flat(viewer.get(session.get_absolute_url()))
+    assert "This session’s log was not read for facts." in flat(viewer.get(session.get_absolute_url()))
     assert viewer.get(site.session().session.get_absolute_url()).status_code == 200
 
 
@@ -104,7 +104,7 @@ def test_a_rename_is_recorded_and_undone_by_the_old_name(site, operator, session
     """Lists and filters use the new name, the session keeps its repository, and History has both acts."""
     project = Project.objects.get()
     html = flat(rename(operator, project, "engine"))
-    assert "forge.example/ada/engine is listed as engine from now on." in html
+    assert "forge.example/ada/engine is now listed as engine." in html
     assert Session.objects.get().project.key == "forge.example/ada/engine"
     assert [each.external_id for each in operator.get("/sessions/?project=engine").context["page"].object_list] == [
         "s-1"
@@ -123,7 +123,7 @@ def test_repositories_of_one_name_are_one_project(site, operator, session):
     site.upload("s-2", project="git@elsewhere.example:ada/engine.git")
     first, second = Project.objects.order_by("key")
     html = flat(rename(operator, first, second.name))
-    assert "from now on, together with 1 more of that name" in html
+    assert "together with 1 more of this name" in html
     site.upload("s-3", project="git@elsewhere.example:ada/engine.git")
     page = operator.get(f"/sessions/?project={second.name}").context["page"]
     assert sorted(each.external_id for each in page.object_list) == ["s-1", "s-2", "s-3"]

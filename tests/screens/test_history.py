@@ -84,7 +84,11 @@ def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(site, viewe
     html = listed(viewer)
     for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
         assert re.search(rf"<li>{bandit}: mean of {arm} from \.\d\d\d to \.\d\d\d", html)
-    for text in ("Flag cleared: no real grade for a pull request or commit", "Decided before by journal", "Took 34 s"):
+    for text in (
+        "Flag cleared: no real grade for a pull request or commit",
+        "Previously decided by journal",
+        "Took 34 s",
+    ):
         assert text in html
     [line] = downloaded(viewer, "history.jsonl")
     assert line["effects"] == answer.effects
@@ -132,7 +136,7 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
         assert {row["kind"] for row in downloaded(client, kind=kind)} == {kind}
     html = listed(client)
     for text in (
-        "Did something", "Commented", "what a patch", "Flagged it", "Took the flag off",
+        "Did something", "Commented", "what a patch", "Flagged it", "Removed the flag",
         "Acknowledged the alarm “No real grade for a pull request or commit”",
         "Saw the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
         "Put a calibration in force for the category bandit", "Changed the agent bob",
@@ -168,7 +172,7 @@ def test_the_history_narrows_by_person_arm_session_and_day(site, viewer, rita, o
 def test_a_filter_that_does_not_exist_is_said_and_left_out(site, viewer, rita):
     graded(site, rita)
     html = listed(viewer, person="nobody", since="yesterday", before="nonsense")
-    assert html.count("It was left out") == 2
+    assert html.count("Filter ignored") == 2
     assert "Graded .80" in html
 
 
@@ -243,7 +247,7 @@ def test_calibration_data_are_the_blind_pairs_of_the_slice(site, viewer, rita):
 
 
 def test_the_empty_history_says_what_would_appear(viewer):
-    assert "Nothing has been done yet" in listed(viewer)
+    assert "Nobody has done anything yet" in listed(viewer)
 
 
 def test_what_people_wrote_is_text(site, viewer, rita):

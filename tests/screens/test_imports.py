@@ -59,7 +59,7 @@ def test_the_files_that_were_forgotten_are_said_to_be(site, olga):
     row.found.all().delete()
     page = olga.get(row.get_absolute_url())
     assert page.context["rows"][0]["count"] == 1
-    assert "stored for the latest" in page.content.decode()
+    assert "stored only for the latest" in page.content.decode()
 
 
 def test_the_list_leads_to_each_import_and_connect_to_the_list(site, olga):

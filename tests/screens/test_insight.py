@@ -107,11 +107,11 @@ def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
     [
         ("?measure=beauty", "Measure: Select a valid choice."),
         ("?weeks=52", "Time: Select a valid choice."),
-        ("?weeks=26&step=day", "Days are shown for 10 weeks at most."),
-        ("?before_first=2026-03-10", "Two periods have four days"),
+        ("?weeks=26&step=day", "Daily figures cover at most 10 weeks."),
+        ("?before_first=2026-03-10", "Enter four days"),
         (
             "?before_first=2026-03-20&before_last=2026-03-24&after_first=2026-03-22&after_last=2026-03-25",
-            "the second of which begins after the first has ended",
+            "The second period must begin after the first has ended",
         ),
         ("?before_first=soon&after_last=0000-00-00", "Enter a valid date."),
         ("?category=eve&agent=%00", "Select a valid choice."),
@@ -120,7 +120,7 @@ def test_what_changed_compares_days_of_ones_choice(viewer, weeks):
 def test_a_bad_choice_is_reported_and_left_out(viewer, weeks, query, said):
     page = flat(viewer.get(f"/insight/{query}"))
     assert said in page
-    assert "It was left out." in page
+    assert "Filter ignored." in page
     assert context(viewer, query)["trend"]["rows"]
 
 
@@ -132,7 +132,7 @@ def test_an_empty_site_says_what_to_do(operator):
 
 def test_an_empty_selection_says_how_to_get_out(site, viewer, weeks):
     site.agent("alice")
-    assert "No session of this selection ended in this period." in flat(viewer.get("/insight/?agent=alice"))
+    assert "No session that matches these filters ended in this period." in flat(viewer.get("/insight/?agent=alice"))
 
 
 def test_sessions_of_long_ago_are_half_a_year_away(site, viewer):
@@ -145,7 +145,7 @@ def test_a_trend_without_a_value_says_what_to_choose_instead_of_an_empty_picture
     site.session("code", ago=dt.timedelta(days=2)).settle()
     site.session("code", ago=dt.timedelta(days=9)).settle()
     page = flat(viewer.get("/insight/"))
-    assert "2 sessions ended in this time, and none has a value." in page
+    assert "2 sessions ended in this period, but none has a value for this measure." in page
     assert 'class="for-wide"' not in page
     assert "Choose another measure above" not in flat(viewer.get("/insight/?measure=sessions"))
 
@@ -218,7 +218,7 @@ def test_the_letter_as_it_was_written(viewer, weeks):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("?week=never", "Expected a day such as 2026-11-16"),
+        ("?week=never", "The week must be a date such as 2026-11-16"),
         ("?week=2026-01-05", "No letter was written about the week of 5 January 2026."),
         ("?week=9999-12-31", "Your agents’ week"),
         ("?week=0001-01-01", "No letter was written about the week of 1 January 0001."),
@@ -236,5 +236,5 @@ def test_a_week_without_sessions_says_that_nothing_is_sent(site, viewer):
 def test_a_channel_gets_the_letter_if_an_operator_wants(operator):
     data = {"kind": "webhook", "name": "team", "url": "http://127.0.0.1:9/", "letters": "on"}
     operator.post("/settings/notices/add/", data)
-    assert "It goes to 1 channel." in flat(operator.get("/insight/letter/"))
+    assert "The letter goes to 1 channel." in flat(operator.get("/insight/letter/"))
     assert "gets the weekly letter" in flat(operator.get("/settings/notices/"))

@@ -115,7 +115,7 @@ def test_no_page_claims_a_judge_that_never_answered(site, olga, sim, url):
     for path in ("/", "/quota/", "/settings/", PATH):
         page = flat(olga.get(path))
         assert "Judge has not answered yet" in page, path
-        for claim in ("Judge open", "The judge is open", "available throughout", "Verdicts come in as sessions do"):
+        for claim in ("Judge open", "The judge is open", "available throughout", "Verdicts come in as sessions arrive"):
             assert claim not in page, (path, claim)
     assert "The judge has not answered yet" in olga.get("/").context["answer"].sentence
     save(olga, sim)
@@ -192,13 +192,13 @@ def test_another_address_needs_its_key_and_never_gets_the_stored_one(olga, sim, 
     save(olga, sim)
     calls = len(sim.calls)
     response = save(olga, sim, "", "http://127.0.0.1:9")
-    assert "One that is stored is sent only to the address it was typed for." in flat(response)
+    assert "A stored key is sent only to the address that it was entered for." in flat(response)
     assert JudgeKey.objects.get().base_url == sim.url
     settings.ANTHROPIC_BASE_URL = "http://127.0.0.1:9"
     assert judges.configured() == {}
     assert told(olga.post(PATH, {"do": "test"}, follow=True)) == [("error", "There is no key to test.")]
     assert len(sim.calls) == calls
-    assert "typed for another address" in flat(olga.get(PATH))
+    assert "entered for a different address" in flat(olga.get(PATH))
 
 
 def test_an_address_changed_in_the_database_opens_nothing(olga, sim):
@@ -364,7 +364,7 @@ def test_nobody_pays_for_more_than_they_saw(site, olga, sim):
     site.upload(journal="Late.", ended_at=timezone.now())
     key.save()
     ((level, words),) = told(choose(olga))
-    assert (level, words) == ("error", "Nothing was queued: 3 sessions wait now, 2 when you looked. Choose again.")
+    assert (level, words) == ("error", "Nothing was queued, because 3 sessions wait now instead of 2. Choose again.")
     assert not JudgeJob.objects.exists()
     assert "3 sessions of the last 14 days" in flat(olga.get(PATH))
 
@@ -375,7 +375,7 @@ def test_of_two_operators_who_choose_the_same_one_is_told_so(site, olga, client,
     choose(olga)
     client.force_login(site.person("otto", "operator"))
     ((level, words),) = told(choose(client))
-    assert (level, words.startswith("Nothing was queued: none of these sessions waits")) == ("error", True)
+    assert (level, words.startswith("Nothing was queued, because all of these sessions")) == ("error", True)
     assert JudgeJob.objects.count() == 2
     assert JudgeRun.objects.get().by.username == "olga"
 
@@ -394,7 +394,7 @@ def test_a_choice_that_is_none_queues_nothing(site, olga, sim, choice, seen):
 def test_without_a_judge_a_choice_queues_nothing(site, olga):
     earlier_sessions(site)
     ((level, words),) = told(choose(olga))
-    assert (level, words) == ("error", "Nothing was queued: there is no judge. Set its key first.")
+    assert (level, words) == ("error", "Nothing was queued, because there is no judge. Enter the judge’s key first.")
     assert not JudgeJob.objects.exists()
 
 
@@ -417,7 +417,7 @@ def test_the_price_says_what_it_rests_on(site, olga, sim, settings):
     assert "claude-sonnet-5-5 has given no verdict yet, so the price assumes the longest possible prompt." in page
     settings.JUDGE_MODEL = "llama-at-home"
     page = flat(olga.get(PATH))
-    assert "JUDGE_PRICES lists no price for llama-at-home, so that of “other” is assumed." in page
+    assert "JUDGE_PRICES lists no price for llama-at-home, so the price of “other” is assumed." in page
 
 
 def test_after_a_verdict_the_price_is_about_what_it_took(site, olga, sim):
@@ -433,6 +433,8 @@ def test_a_choice_that_todays_budget_does_not_bear_says_so(site, olga, sim):
     earlier_sessions(site)
     budget.set_policy(by=None, daily_budget_usd=0.05)
     page = flat(save(olga, sim))
-    assert "of today’s budget of 5.0 ¢ is left; the rest waits for the next days." in page
+    assert (
+        "of today’s budget of 5.0 ¢ is left. Sessions beyond this budget will be judged on the following days." in page
+    )
     budget.set_policy(by=None, daily_budget_usd=5)
     assert "today’s budget" not in flat(olga.get(PATH))

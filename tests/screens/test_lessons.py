@@ -64,14 +64,14 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     rows = {row.partition("</a>")[0].rpartition(">")[2]: row for row in page.split('class="lrow"')[1:]}
     assert list(rows) == ["ask-first", "read-twice", "brand-new"]
     assert '<span class="pill causal">causal</span>' in rows["ask-first"]
-    assert "Causal, from a drawn holdout" in rows["ask-first"]
+    assert "Causal (random holdout)" in rows["ask-first"]
     assert '<span class="pill line">observational</span>' in rows["read-twice"]
-    assert "what went together and not what caused it" in rows["read-twice"]
+    assert "Observational (correlation, not cause)" in rows["read-twice"]
     assert "cannot tell" in rows["brand-new"]
-    assert "credit 5.2 of 8" in rows["read-twice"]
+    assert "credited with 5.2 of 8" in rows["read-twice"]
     assert "A session counts .30 for a lesson that played no part in it" in page
-    assert "each reward counts as its distance from its category’s mean" in page
-    assert "40 % of the matches are withheld at random, 5 % once a lesson has a verdict" in page
+    assert "Each reward is measured relative to its category’s mean" in page
+    assert "withheld at random from 40 % of the sessions that it matches (5 % once it has a verdict)" in page
     assert "holdout 40 %, 5 % once decided" in page
     for shown in (page, main(viewer, one("read-twice"))):
         assert "<form" not in shown
@@ -80,7 +80,7 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
 
 def test_a_few_draws_say_how_many_are_lacking(viewer):
     drawn(pairs=6)
-    assert "A causal figure needs 15 sessions on either side of its draws; the smaller has 6." in main(viewer)
+    assert "A causal figure needs 15 sessions with the lesson and 15 without. The smaller group has 6." in main(viewer)
 
 
 def test_a_retired_lesson_keeps_its_history_and_leaves_the_headline(viewer):
@@ -98,7 +98,7 @@ def test_a_retired_lesson_keeps_its_history_and_leaves_the_headline(viewer):
     out_of_use = flat(response).partition("<h2>Out of use</h2>")[2]
     assert "old-habit" in out_of_use
     assert "retired on 2026-03-31" in out_of_use
-    assert "the latest 25 that it matched" in main(viewer, one("old-habit"))
+    assert "the latest 25 that the lesson matched" in main(viewer, one("old-habit"))
 
 
 def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
@@ -108,11 +108,11 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     page = main(viewer, one("ask-first"))
     assert "Drawn at random" in page
     assert "Draws that were followed" in page
-    assert "1 session used it although it was withheld and is left out here" in page
+    assert "1 session used the lesson although it was withheld and is left out here" in page
     assert "<b>Not drawn</b>" in page
     assert "used although withheld" in page
-    assert "Given 1 × although held out: these count as held out" in page
-    assert "it takes 100 to 1 to call one helpful or harmful" in page
+    assert "1 × this lesson was given although it was withheld. These sessions count as withheld" in page
+    assert "a lesson is called helpful or harmful at 100 to 1" in page
     assert "ask-first-True-0" in page
     assert Session.objects.latest("ended_at").get_absolute_url() in page
     by_category = page.partition("<h2>By category</h2>")[2].partition("</section>")[0]
@@ -131,8 +131,11 @@ def test_a_lesson_without_a_verdict_says_how_many_sessions_it_takes_and_which_ha
         row = lesson_cast.draw_row("ask-first", taken=True, number=number)
         lesson_cast.session(None, at=days_ago(1), ask_first=row)
     for page in (main(viewer), main(viewer, one("ask-first"))):
-        assert "Without a reward: 38 % of the sessions drawn to have it, 0 % of those held out" in page
-        assert "have no reward, which is more than chance: what is missing may differ too" in page
+        assert (
+            "Without a reward: 38 % of the sessions drawn to get the lesson, 0 % of those from which it was withheld"
+            in page
+        )
+        assert "have no reward, a difference beyond chance, so the missing rewards may differ too" in page
 
 
 def test_a_verdict_is_a_word_on_the_list_and_in_the_headline_and_an_observational_difference_has_none(viewer):
@@ -140,7 +143,7 @@ def test_a_verdict_is_a_word_on_the_list_and_in_the_headline_and_an_observationa
     observed("read-twice", sessions=20, gap=0.45)
     page = main(viewer)
     assert page.count('<span class="pill">helps</span>') == 1
-    assert "1 helps, 0 are harmful, 0 negligible, the rest is open" in page
+    assert "1 helps, 0 are harmful, 0 negligible, the rest undecided" in page
     row = page.partition(">read-twice</a>")[2].partition('class="lrow"')[0]
     assert "no verdict, +0." in row
     assert '<span class="pill">helps</span>' not in row
@@ -150,8 +153,8 @@ def test_a_site_with_one_holdout_for_all_is_offered_the_other_with_its_numbers(s
     assert "Preview that policy" not in main(viewer)
     policy("lesson", holdout=0.1, holdout_decided=None, half_life_days=30)
     page = main(viewer)
-    assert "With a holdout of 10 % a lesson takes about" in page
-    assert "With 40 % until there is one, and 5 % from then on, it takes about" in page
+    assert "With a holdout of 10 % a lesson needs about" in page
+    assert "With 40 % until the verdict and 5 % afterwards, it would need about" in page
     link = html.unescape(page.partition('href="/bandits/lesson/policy/?')[2].partition('"')[0])
     client.force_login(site.person("otto", "operator"))
     preview = main(client, f"/bandits/lesson/policy/?{link}")

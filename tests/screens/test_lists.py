@@ -52,7 +52,7 @@ def test_coverage_and_validity_are_two_figures(site, reviewer):
     contradicted(site)
     html = read(reviewer, "/")
     assert "Validity</a>, 7 days" in html
-    assert "0 of 1 grades hold" in html
+    assert "0 of 1 grades are reliable" in html
     assert "1 of 1 sessions have a grade" in html
 
 

@@ -53,15 +53,15 @@ def test_an_arm_goes_by_its_title():
 @pytest.mark.parametrize(
     ("arms", "said"),
     [
-        ([], "no arm moves visibly"),
-        ([move(means=STILL, shares=EVEN, touched=True)], "no arm moves visibly"),
-        ([move(shares=EVEN), move("news")], "code from .583 to .603; 1 more arm moves"),
-        ([move(shares=EVEN), move("news"), move("infra")], "code from .583 to .603; 2 more arms move"),
+        ([], "no arm changes visibly"),
+        ([move(means=STILL, shares=EVEN, touched=True)], "no arm changes visibly"),
+        ([move(shares=EVEN), move("news")], "code from .583 to .603; 1 more arm changes"),
+        ([move(shares=EVEN), move("news"), move("infra")], "code from .583 to .603; 2 more arms change"),
         # The first may not move at all, in an order that is not by what is shown.
         ([move(means=STILL, shares=EVEN), move("news", shares=EVEN)], "news from .583 to .603"),
         (
             [move(means=STILL, shares=EVEN, touched=True), move("news"), move("infra", means=STILL, shares=EVEN)],
-            "code stays at .500; 1 more arm moves",
+            "code stays at .500; 1 more arm changes",
         ),
         (
             [move(shares=EVEN, touched=True), move("news", shares=EVEN, touched=True)],
@@ -74,7 +74,7 @@ def test_the_touched_or_the_most_moved_are_told_and_the_others_counted(arms, sai
 
 
 def test_without_shares_an_arm_whose_share_alone_moves_counts_for_nothing():
-    assert describe_moves([move(means=STILL)], shares=False) == "no arm moves visibly"
+    assert describe_moves([move(means=STILL)], shares=False) == "no arm changes visibly"
     assert describe_moves([move(), move("news", means=STILL)], shares=False) == "code from .583 to .603"
 
 

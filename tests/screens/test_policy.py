@@ -73,7 +73,7 @@ def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     teach()
     page = preview(operator, half_life_days="7")
     before = posterior_of("category", NOON)
-    assert "Half-life 45 → 7 days. It remembers 10.6 days of its traffic. Nothing is saved yet." in page
+    assert "Half-life 45 → 7 days. This version remembers 10.6 days of sessions. Nothing is saved yet." in page
     (promised,) = re.findall(r"Put version 2 in force: ([^<]+)<", page)
     assert re.fullmatch(r"\w+ from \.\d+ to \.\d+(, \d+ to \d+ of 100)?; \d+ more arms? moves?", promised)
     assert f"<h1>Version 2: {promised}</h1>" in page
@@ -89,7 +89,7 @@ def test_a_preset_is_previewed_with_its_changes_and_is_in_force_once_saved(opera
     assert 'Quick <span class="pill strong">in force</span>' in read(operator)
     policy(half_life_days=20)
     page = read(operator)
-    assert "your own numbers, is in force" in page
+    assert "(custom numbers) is in force" in page
     assert "pill strong" not in page
 
 
@@ -131,7 +131,7 @@ def test_an_earlier_version_that_remembers_too_little_today_says_why(operator):
     policy()
     teach()
     response = operator.get(PAGE, {"to": "2"}, follow=True)
-    assert "Version 2 cannot be put back as it was. A cap of 5" in str(next(iter(response.context["messages"])))
+    assert "Version 2 cannot be restored unchanged. A cap of 5" in str(next(iter(response.context["messages"])))
 
 
 def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
@@ -176,7 +176,7 @@ def test_a_stale_page_changes_nothing(operator):
     seen = hidden(preview(operator, half_life_days="7"))
     messages(operator, seen)
     (said,) = messages(operator, seen)
-    assert "the next one is 3: somebody changed it meanwhile" in said
+    assert "the next version is 3, not" in said
     (said,) = messages(operator, {**seen, "version": "x"})
     assert said.startswith("Nothing was saved")
     assert version_of(Bandit.objects.get(name="category")).version == 2
@@ -197,15 +197,15 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
         work = dict.fromkeys(Arm.objects.in_bandit("category").values_list("name", flat=True), 1) | {"code": 0}
         select(bandit="category", decision_id=f"d{i}", supply=work, now=NOON)
     page = preview(operator, exploration=".4")
-    assert page.count("supply-bound") == 1
-    assert "supply-bound: no work in 20 of the latest 20 decisions" in page
+    assert page.count("limited by supply") == 1
+    assert "limited by supply: no work was available in 20 of the latest 20 decisions" in page
 
 
 def test_what_acts_at_decisions_alone_says_so(operator):
     page = preview(operator, consumption_boost="1.5")
-    assert "they don’t move the means" in page
-    assert "no arm moves visibly" in page
-    assert "they don’t move the means" not in preview(operator, half_life_days="7")
+    assert "They don’t change the means" in page
+    assert "no arm changes visibly" in page
+    assert "They don’t change the means" not in preview(operator, half_life_days="7")
 
 
 def test_costs_stand_with_their_coverage(operator):

@@ -213,14 +213,14 @@ def loaded():
 
 def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, loaded, page):
     sample = page(loaded[0].get_absolute_url())
-    assert "A sample that came with the site" in sample
+    assert "This is a sample session that came with the site" in sample
     assert 'href="/samples/">Remove all samples' in sample
     figures = trust.trust(NOW, Whose.SAMPLES)
     dashboard = page("/")
     assert "What this page will show" in dashboard
     assert f"{figures.coverage.part} of {figures.coverage.whole} sessions have a grade" in dashboard
     bandit = page("/bandits/category/")
-    assert "14 samples, no session of yours yet" in bandit
+    assert "14 samples, none of your own sessions yet" in bandit
     # What it would believe is what it believes of the same sessions.
     before = audit.fingerprint()
     with site.rolled_back():
@@ -235,9 +235,9 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, 
     assert "Judging 13 of the 14 samples would take 13 calls" in page("/quota/")
     listed = page("/sessions/")
     assert listed.count('class="sampletag">sample<') == 14
-    assert "None is yours" in listed
+    assert "None of these sessions is yours" in listed
     waiting = review.count(whose=Whose.SAMPLES).open
-    assert f"{waiting} of the sample sessions would wait here" in page("/review/")
+    assert f"{waiting} sample sessions are ready for you to practise on" in page("/review/")
     site.session(ended_at=NOW - dt.timedelta(hours=1)).judged(0.5).recheck()
     for path in ("/", "/bandits/category/", "/quota/", "/sessions/", "/review/"):
         shown = page(path)
@@ -260,7 +260,7 @@ def test_a_grade_of_a_sample_moves_the_preview_bandit_and_nothing_else(site, loa
     for value in (0.1, 0.9):
         reply = client.get(f"/review/{sample.pk}/effect/", {"value": value})
         assert "samples only" in (shown := flat(reply))
-        assert "neither category nor harness" not in shown
+        assert "neither a category nor a harness" not in shown
         (move, _curves), *_others = reply.context["effect"].arms
         assert move.arm == "code"
         beliefs.append(move)
@@ -273,7 +273,7 @@ def test_a_grade_of_a_sample_moves_the_preview_bandit_and_nothing_else(site, loa
 def test_the_effect_on_a_sample_without_arms_says_that_it_is_a_sample(site, operator):
     sample = site.session(None, harness=None, is_sample=True).settle()
     shown = flat(operator.get(f"/review/{sample.pk}/effect/", {"value": ".8"}))
-    assert "This is a sample: no bandit learns from it." in shown
+    assert "This is a sample session, so no bandit learns from it." in shown
 
 
 def test_the_preview_bandit_shows_what_was_graded_until_the_first_session_is_there(site, loaded, page, rita):

@@ -84,7 +84,7 @@ def test_the_list_narrows(site, viewer, query, found):
 def test_a_filter_that_does_not_exist_is_said_and_left_out(site, viewer):
     site.session(title="still here").judged(0.72).settle()
     html = listed(viewer, category="nonsense", q="still")
-    assert "It was left out" in html
+    assert "Filter ignored" in html
     assert "still here" in html
 
 
@@ -221,6 +221,6 @@ def test_a_column_that_says_the_same_in_every_row_is_left_out(site, viewer):
         site.session(model=model).judged(0.5).settle()
     page = viewer.get("/sessions/")
     assert page.context["shows"] == {"model"}
-    assert "The same in every row: agent bob, arm cross-repo, harness Claude Code." in unescape(flat(page))
+    assert "All rows share: agent bob, arm cross-repo, harness Claude Code." in unescape(flat(page))
     html = listed(viewer, model="claude-opus-4-6")
     assert "<td>cross-repo</td>" in html

@@ -191,4 +191,4 @@ def test_a_page_that_waits_for_the_index_says_how_far_it_is(site, reviewer, sett
 
 def test_a_session_without_a_transcript_says_so(site, reviewer):
     page = opened(reviewer, site.session().session, "?tab=transcript&q=x&event=3")
-    assert "No transcript that could be used was received." in flat(page)
+    assert "No usable transcript was received." in flat(page)

@@ -50,7 +50,7 @@ def test_every_list_has_its_built_in_views(viewer):
     for built_in in views.BUILT_IN[FilteredList.SESSIONS]:
         html = page(viewer, f"/sessions/?{built_in.query}")
         assert f"View: {built_in.name}" in html
-        assert "It was left out" not in html
+        assert "Filter ignored" not in html
     for built_in in views.BUILT_IN[FilteredList.HISTORY]:
         assert f"View: {built_in.name}" in page(viewer, f"/history/?{built_in.query}")
 
@@ -113,8 +113,8 @@ def test_filters_of_a_deleted_view_stay_set(viewer):
         ({"name": " "}, "1 to 60 characters"),
         ({"name": "x" * 61}, "1 to 60 characters"),
         ({"name": "two\x00"}, "1 to 60 characters"),
-        ({"query": "q=" + "x" * 1000}, "narrow them down"),
-        ({"name": "Taken"}, "choose another name"),
+        ({"query": "q=" + "x" * 1000}, "Use fewer filters"),
+        ({"name": "Taken"}, "Choose another name"),
     ],
 )
 def test_what_cannot_be_kept_is_said(viewer, vera, fields, said):
@@ -133,7 +133,7 @@ def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
     views.save(vera, FilteredList.SESSIONS, "Taken", "category=news")
     save(viewer)
     html = flat(viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}, follow=True))
-    assert "choose another name" in html
+    assert "Choose another name" in html
     assert SavedView.objects.filter(name="Mine").exists()
 
 

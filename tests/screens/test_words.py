@@ -10,9 +10,9 @@ ROOT = Path(__file__).parents[2]
 # What was said, and what is said now.
 RETIRED = {
     "until a key is set": "No judge. Set ANTHROPIC_API_KEY …",
-    "No judge will be asked": "No verdict is coming, so this stays provisional until someone reviews it.",
+    "No judge will be asked": "No verdict is coming, so the reward stays provisional …",
     "Nothing waits": "Queue empty, or: Nothing to review",
-    "Gone at ": "Backlog clears by …",
+    "Gone at ": "The backlog clears by …",
     "Starving": "Under-graded arms",
     "put up by a rule": "flagged by a rule, awaiting review",
     "a rule puts up": "flagged sessions",
@@ -29,8 +29,8 @@ RETIRED = {
     ">Do it<": "Start",
     "that match again": "Re-judge 1 match",
     "Leave it": "Cancel",
-    "as delivered": "Default settings",
-    "Yours is final": "Your grade is final either way",
+    "as delivered": "The default settings",
+    "Yours is final": "Your grade will be final",
 }
 
 

@@ -133,7 +133,7 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
         *_said(pages, r"<command-|Implement the following plan:|test prompt", "titles are a person's own words"),
         *_said(pages, r"NOT as before", "the story counts only its own sessions"),
         *_said(pages, r"identity changed|[Gg]rader changed|[Jj]udge changed", "one model judges"),
-        *_said(pages, r"it has neither category nor harness", "no session here lacks both"),
+        *_said(pages, r"it has neither a category nor a harness", "no session here lacks both"),
         *_said(pages, r"(?<![\d.])\.10 →", "the floor is no grade"),
         *_no_rows(pages),
         *_counts(by_url),
@@ -160,19 +160,19 @@ def _no_rows(pages: list[Page]) -> Iterator[str]:
     """Pages that say that there is nothing, where there are rows."""
     real = Session.objects.filter(is_sample=False)
     nothing = {
-        r"No session of yours has come in yet|no session of yours yet": real,
+        r"None of your own sessions has arrived yet|none of your own sessions yet": real,
         r"[Nn]o session was graded|no session of these 7 days has a grade": real.filter(
             ended_at__gt=timezone.now() - dt.timedelta(days=6)
         ).exclude(reward_source__in=["", Source.FLOOR]),
-        r"No bandit has chosen anything yet|No decisions yet": Selection.objects.all(),
+        r"No bandit has chosen an arm yet|No decisions yet": Selection.objects.all(),
         r"No agent is connected yet": Agent.objects.filter(is_sample=False),
-        r"No call in the last|[Nn]o judge has given a verdict yet": JudgeAttempt.objects.filter(cost_usd__gt=0),
+        r"No calls in the last|[Nn]o judge has given a verdict yet": JudgeAttempt.objects.filter(cost_usd__gt=0),
     }
     for pattern, rows in nothing.items():
         if rows.exists():
             yield from _said(pages, pattern, "there are such rows")
     if not Selection.objects.exists():
-        yield from _said(pages, r"Every arm gets chosen", "nothing was ever chosen")
+        yield from _said(pages, r"Every arm is chosen often enough", "nothing was ever chosen")
 
 
 def _counts(by_url: dict[str, Page]) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _light_evidence(by_url: dict[str, Page]) -> Iterator[str]:
     """An arm whose sessions count for much less than their number says why."""
     rows = re.findall(r"(\d+) sessions?.{0,200}?worth ([\d.]+) observations(.{0,200})", by_url["/bandits/"].text)
     for sessions, observations, rest in rows:
-        is_explained = re.search(r"without a confirmed grade|fading with age", rest)
+        is_explained = re.search(r"without a confirmed grade|as old rewards count", rest)
         if float(observations) < int(sessions) / 2 and not is_explained:
             yield f"/bandits/: {sessions} sessions are worth {observations} observations, and nothing says why"
 

@@ -66,7 +66,7 @@ def test_a_version_arrives(live_site, page):
         log_in(page, "rita")
         page.goto("/insight/")
         row = page.locator("#effects li", has_text=f"claude-code {NEW}, 12 Nov")
-        assert "reward is lower on like work: −.080" in row.inner_text()
+        assert "reward is lower on comparable work: −.080" in row.inner_text()
         assert "because" not in row.inner_text().replace("because too few tasks recur", "")
 
         row.get_by_role("link", name="Before and after").click()
@@ -75,7 +75,7 @@ def test_a_version_arrives(live_site, page):
         shown = figures(page)
         assert (shown[before], shown[since_then], shown["Mix"], shown["Within"]) == (".550", ".545", "+.075", "−.080")
         lead = page.inner_text("#change .lead-line")
-        assert "other results on like work take .080 away" in lead
+        assert "other results on comparable work take .080 away" in lead
         assert "other work adds .075" in lead
 
         # Ten of 156 sessions rise by .2: the mean by 10 · .2 / 156 = .0128, to .5578.

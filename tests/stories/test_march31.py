@@ -261,7 +261,7 @@ def test_on_any_other_site_there_is_no_story(demo, client, settings, wrong, db):
 def test_a_viewer_sees_it_and_presses_nothing(site, demo, client, db):
     client.force_login(site.person("vera", "viewer"))
     page = flat(client.get("/story/"))
-    assert "An operator can do this." in page
+    assert "Only operators can do this step." in page
     assert "/story/exhaust/" not in page
     assert {client.post(f"/story/{name}/").status_code for name in (*NAMES, "again")} == {403}
 

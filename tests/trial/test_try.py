@@ -70,7 +70,7 @@ def test_a_disk_that_fills_up_stops_the_reading_and_loses_nothing(home):
     limited = ("/bin/sh", "-c", f'ulimit -f {size // 1024 + 64}; exec "$0" "$@"')
     command = (*limited, sys.executable, ROOT / "manage.py")
     with trial(home, command=command) as started, started.sign_in() as client:
-        assert "The reading stopped after" in settle(client)
+        assert "Reading stopped after" in settle(client)
         assert client.get("/sessions/").status_code == 200
     with sqlite3.connect(home / "state" / "db.sqlite3") as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -31,7 +31,7 @@ TASK_MISS = 0.05
 MAX_HALF_WIDTH = 3.0
 
 GRADER_MARKS = frozenset({MarkKind.RUBRIC, MarkKind.JUDGE})
-NO_BRIDGE = "the graders changed at the same time, and too few sessions were read by both"
+NO_BRIDGE = "the graders changed at the same time, and too few sessions were graded by both"
 FEW = "too few sessions or days"
 
 

@@ -106,12 +106,10 @@ def _reason(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepF
     if len(cards.names) == 1:
         shared = float(table.sums[measure].count[rows].sum())
     if fit is None or shared < MIN_SHARED:
-        kind = "graded sessions" if len(cards.names) == 1 else "graded sessions on work that another one does too"
-        return f"{shared:.0f} {kind}, and {MIN_SHARED} are needed"
+        kind = "graded sessions" if len(cards.names) == 1 else "graded sessions on work that another harness also does"
+        return f"{shared:.0f} {kind}, but {MIN_SHARED} are needed"
     if Z90 * float(np.sqrt(fit.covariance[card, card])) > MAX_HALF_WIDTH:
-        return f"its sessions differ too much: the interval would be wider than ± {MAX_HALF_WIDTH:.2f}".replace(
-            "0.", "."
-        )
+        return f"its sessions vary too much: the interval would be wider than ± {MAX_HALF_WIDTH:.2f}".replace("0.", ".")
     return ""
 
 

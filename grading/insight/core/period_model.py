@@ -23,8 +23,8 @@ MAX_UNCONNECTED = 0.05
 MAX_MISSING = 0.3
 
 NO_WORK = "most sessions have neither a category nor a project"
-NO_COMMON_WORK = "hardly any work is in both periods"
-NO_BRIDGE = "the graders changed, and too few sessions were read by both"
+NO_COMMON_WORK = "hardly any work occurs in both periods"
+NO_BRIDGE = "the graders changed, and too few sessions were graded by both"
 MANY_MISSING = "many sessions have no grade"
 
 

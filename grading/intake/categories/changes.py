@@ -39,7 +39,7 @@ def set_by_hand(ids: Iterable[int], category: Arm, by: User, *, reason: str = ""
     """
     wanted = sorted(set(ids))
     if category.bandit.name != "category":
-        raise ChangeRefused(f"{category} is no category.")
+        raise ChangeRefused(f"{category} is not a category.")
     if not 0 < len(wanted) <= MAX_BY_HAND:
         raise ChangeRefused(f"Choose from 1 to {MAX_BY_HAND} sessions; {len(wanted)} were chosen.")
     keys = Session.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", flat=True)
@@ -61,10 +61,11 @@ def apply_rules(by: User, *, others: bool = False, expected: int | None = None, 
     todo = reach.todo(reaches)
     if expected is not None and expected != len(todo):
         raise ChangeRefused(
-            f"The rules catch {len(todo)} sessions now, and {expected} when you looked. Nothing was set: look again."
+            f"Nothing was set, because the rules now match {len(todo)} sessions instead of {expected}. Check them "
+            "again."
         )
     if not todo:
-        raise ChangeRefused("The rules catch no session, so nothing was set.")
+        raise ChangeRefused("The rules match no sessions, so nothing was set.")
     return _begin(CategoryOrigin.RULE, todo, by, name=name)
 
 
@@ -77,7 +78,7 @@ def undo(change: CategoryChange, by: User, reason: str = "") -> None:
         ownership.lock()
         locked = CategoryChange.objects.select_for_update().get(pk=change.pk)
         if locked.undone_at is not None:
-            raise ChangeRefused("This was undone already; nothing was changed.")
+            raise ChangeRefused("Nothing was changed, because this has already been undone.")
         locked.undone_at, locked.undone_by, locked.undone_why = timezone.now(), by, reason.strip()
         locked.todo = []
         locked.save(update_fields=["undone_at", "undone_by", "undone_why", "todo"])

@@ -41,18 +41,22 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
         if abs(total - 1) > WEIGHT_TOLERANCE:
             gap = round(1 - total, 6)
             repair = f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
-            errors["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {repair}."
+            errors["dimensions"] = f"The weights must add up to 1, but they add up to {total:g}: {repair}."
     errors |= _rows("bands", bands, "low", "a score from 0 to 1 at which the band begins")
     for index, row in enumerate(bands):
         _require_text(errors, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
     lows = [_share(row["low"]) for row in bands]
     if bands and lows[0] not in (None, 0):
-        errors["bands-0-low"] = f"The first band must begin at 0, so that every score is in one; got {bands[0]['low']}."
+        errors["bands-0-low"] = (
+            f"The first band must begin at 0, so that every score is in a band; got {bands[0]['low']}."
+        )
     for index, (before, low) in enumerate(pairwise(lows), start=1):
         if before is not None and low is not None and low <= before:
-            errors[f"bands-{index}-low"] = f"Bands ascend: expected more than {before:g}, got {low:g}."
+            errors[f"bands-{index}-low"] = (
+                f"Bands must be in ascending order: expected more than {before:g}, got {low:g}."
+            )
     if examples > MOST_EXAMPLES:
-        errors["examples"] = f"Expected at most {MOST_EXAMPLES} examples, got {examples}; take some out."
+        errors["examples"] = f"Expected at most {MOST_EXAMPLES} examples, got {examples}. Remove some."
     return errors
 
 
@@ -79,7 +83,7 @@ def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Pr
         _require_text(errors, f"{at}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
         name = row["name"].strip()
         if name and name in names:
-            errors[section] = f"Names must be unique; {name} stands twice: rename or remove one."
+            errors[section] = f"Names must be unique, but {name} occurs twice. Rename or remove one."
         names.add(name)
     return errors
 
@@ -117,9 +121,9 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
         added = sum(example not in old for example in new)
         removed = sum(example not in new for example in old)
         if added or removed:
-            lines.append(f"Examples: {added} new, {removed} gone.")
+            lines.append(f"Examples: {added} added, {removed} removed.")
         else:
-            lines.append("Examples stand in another order.")
+            lines.append("The examples are in a different order.")
     elif new and not old:
         lines.append(f"{len(new)} example{'s are' if len(new) > 1 else ' is'} shown to the judge.")
     elif old and not new:
@@ -131,7 +135,7 @@ def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quant
     """The same for rows, which are told apart by name; `noun` and `quantity` name them and their number."""
     old = {row["name"]: row for row in before}
     new = {row["name"]: row for row in after}
-    lines = [f"{noun} {name} is gone." for name in old if name not in new]
+    lines = [f"{noun} {name} was removed." for name in old if name not in new]
     for name, row in new.items():
         previous = old.get(name)
         if previous is None:
@@ -142,5 +146,5 @@ def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quant
         if previous["text"] != row["text"]:
             lines.append(f"{noun} {name} is worded differently.")
     if not lines and list(old) != list(new):
-        lines.append(f"{noun}s stand in another order.")
+        lines.append(f"{noun}s are in a different order.")
     return lines

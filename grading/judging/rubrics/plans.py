@@ -20,11 +20,11 @@ from grading.vocabulary import NO_REWARD, WorkKind
 class LeftOut(TextChoices):
     """Why a session of a selection is not judged again."""
 
-    UNCHANGED = "unchanged", "unchanged since their verdict: the same evidence, rubric, model and digest"
-    JUDGING = "judging", "being judged at this moment"
-    NO_EVIDENCE = "no_evidence", "without anything to read"
-    NO_RUBRIC = "no_rubric", "of a kind of work for which no rubric is in force"
-    NO_REWARD = "no_reward", "without a reward: died of infrastructure, or refused to start"
+    UNCHANGED = "unchanged", "unchanged since their verdict (same evidence, rubric, model and digest)"
+    JUDGING = "judging", "being judged right now"
+    NO_EVIDENCE = "no_evidence", "without evidence to judge"
+    NO_RUBRIC = "no_rubric", "no rubric is in force for their kind of work"
+    NO_REWARD = "no_reward", "without a reward, because infrastructure ended them or they refused to start"
     GONE = "gone", "erased since"
     UNREADABLE = "unreadable", "with evidence that could not be looked up; the log says why"
 

@@ -19,14 +19,16 @@ def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
     TrialError if no judge is configured or another trial is under way.
     """
     if judges.first() is None:
-        raise TrialError("There is no judge to ask: add a key in Settings.")
+        raise TrialError("There is no judge. Add a key in Settings.")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         if answers(session, rubric, judgeable(session)).exists():
             return None
         under_way = session.judge_jobs.open().filter(purpose=Purpose.TRIAL).select_related("rubric").first()
         if under_way is not None and under_way.rubric_id != rubric.pk:
-            raise TrialError(f"A trial of {under_way.rubric} on this session is under way: wait for its answer first.")
+            raise TrialError(
+                f"A trial of {under_way.rubric} on this session is in progress. Wait for its answer first."
+            )
         if under_way is None:
             return enqueuing.add(session, rubric, purpose=Purpose.TRIAL, backlog=False)
         return under_way

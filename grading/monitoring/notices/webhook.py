@@ -33,7 +33,7 @@ def check_address(address: str) -> None:
     ip = ip_address(address.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_link_local or ip.is_multicast or ip in METADATA:
-        raise ForbiddenAddress(f"{ip} is an address that notices are never sent to")
+        raise ForbiddenAddress(f"notices are never sent to {ip}")
 
 
 class _Connection(HTTPConnection):
@@ -98,7 +98,7 @@ def send(notice: Notice, to: Webhook) -> None:
             raise DeliveryRefused(f"{host(to.url)} was not called: {reason}") from error
         problem = getattr(reason, "strerror", None) or reason
         if isinstance(reason, HTTPException):
-            problem = "its answer was no HTTP"
+            problem = "its answer was not HTTP"
         raise Unreachable(f"{host(to.url)} could not be reached: {problem}") from error
     if status >= REDIRECT:
         raise _error_of(status, to)
@@ -118,7 +118,7 @@ def _error_of(status: int, to: Webhook) -> Exception:
     """The exception for an answer with an HTTP status other than 2xx: DeliveryRefused, or Unreachable if temporary."""
     if status < CLIENT_ERROR:
         return DeliveryRefused(
-            f"{host(to.url)} answered {status}, a redirect; expected 2xx. Use the address that it leads to."
+            f"{host(to.url)} answered {status}, a redirect; expected 2xx. Use the address that it redirects to."
         )
     if status in TEMPORARY or status >= SERVER_ERROR:
         return Unreachable(f"{host(to.url)} answered {status}; expected 2xx")

@@ -90,15 +90,19 @@ class LessonFigures:
         sentences = []
         if self.match_rate is not None and self.match_rate > BROAD_MATCH_RATE:
             share, limit = f"{100 * self.match_rate:.0f} %", f"{100 * BROAD_MATCH_RATE:.0f} %"
-            sentences.append(f"Matches {share} of sessions, over {limit}: that tells what the work was like.")
+            sentences.append(
+                f"This lesson matches {share} of sessions (over {limit}), so its observational effect may only "
+                "reflect the kind of work."
+            )
         if word := TROUBLE.search(name.replace("-", " ")):
             sentences.append(
-                f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
+                f"The name contains “{word[0]}”. A lesson that is given after something went wrong looks worse than "
+                "it is."
             )
         if self.unheeded:
             sentences.append(
-                f"Given {self.unheeded} × although held out: these count as held out, so the effect of having it may be"
-                " more."
+                f"{self.unheeded} × this lesson was given although it was withheld. These sessions count as "
+                "withheld, so the real effect may be larger."
             )
         return sentences
 

@@ -28,10 +28,10 @@ OURS = ("bandit", "grading")
 DOCUMENTS = {
     "readme": ("README.md", "what it does and how to start"),
     "configure": ("docs/configure.md", "every setting"),
-    "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, what to watch"),
+    "operate": ("docs/operate.md", "backups, upgrades, moving to PostgreSQL, monitoring"),
     "privacy": ("docs/privacy.md", "what is stored, who sees it, and how it is deleted"),
     "security": ("SECURITY.md", "what is protected against whom, and how to report a problem"),
-    "ask-what-changed": ("docs/how-to/ask-what-changed.md", "what Insight says, and how it computes it"),
+    "ask-what-changed": ("docs/how-to/ask-what-changed.md", "what Insight shows, and how it is computed"),
     "exports": ("docs/exports.md", "what can be downloaded, column by column"),
     "laws": ("docs/laws.md", "what is always true, and every alarm rule"),
     "architecture": ("docs/architecture.md", "how the code is laid out"),
@@ -51,10 +51,10 @@ class Upgrade:
     @property
     def text(self) -> str:
         if self.unknown:
-            return "A newer version has used this database: run that version, or a newer one."
+            return "A newer version of gradingsite has used this database. Run that version or a newer one."
         if self.lacking:
-            return "The database needs this version’s migrations: make a backup, then restart with make run."
-        return "No migration is pending."
+            return "The database needs this version’s migrations. Make a backup, then restart with make run."
+        return "No migrations are pending."
 
 
 @staff_view("grading.view_session")

@@ -33,7 +33,7 @@ from grading.witness import Witness
 
 LISTED = 50
 # The effect of acknowledging an alarm about a rate.
-CLOSES = "The alarm closes. It opens again with the next such session if the week then has three or more."
+CLOSES = "The alarm closes. It opens again at the next such session if there are then three or more within seven days."
 # The names of the pages where people act on alarms.
 PAGES = {
     "admin:quota": "the quota",
@@ -191,7 +191,7 @@ def _answers(
             yield AlarmAnswer(
                 label=_verdicts_label(whole, count),
                 price=plan.estimate.usd,
-                effect="Each new verdict replaces the current reward, exactly as if it had come first.",
+                effect="Each new verdict replaces the current reward exactly, as if it had been the first grade.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
             )
     # Sessions that a judge or a person has graded since need not be taken out of the bandits.
@@ -204,19 +204,21 @@ def _answers(
             back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
             label=f"Take {them} out of the bandits",
-            effect=f"{back}You preview all of them, give one reason, and can undo it in one step.",
+            effect=f"{back}You preview all changes, give one reason, and can undo everything in one step.",
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.EXCLUDE}&alarm={alarm.pk}",
         )
         yield AlarmAnswer(
             label=f"Grade {them} yourself",
-            effect="Your grade is final. You preview all of them, give one reason, and can undo it in one step.",
+            effect=(
+                "Your grade is final. You preview all changes, give one reason, and can undo everything in one step."
+            ),
             url=f"{reverse('admin:bulk')}?{chosen}&answer={Answer.GRADE}",
         )
     if rule is not None and rule.page != "admin:alarms":
         yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect="", url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
         banner = "" if is_advisory(alarm.rule) else "The banner disappears. "
-        then = CLOSES if _is_rate(rule) else "The alarm closes by itself once its cause is gone."
+        then = CLOSES if _is_rate(rule) else "The alarm closes automatically once its cause is gone."
         yield AlarmAnswer(
             label="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
             effect=f"{banner}Your name is recorded. {then}",
@@ -254,10 +256,12 @@ def _sessions(count: int) -> str:
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):
-        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "It stays open until its cause is gone."
+        then = (
+            CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else ("The alarm stays open until its cause is gone.")
+        )
         messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
     else:
-        messages.info(request, f"Somebody else acknowledged it first: {monitoring.title_of(alarm.rule)}.")
+        messages.info(request, f"Somebody else acknowledged this alarm first: {monitoring.title_of(alarm.rule)}.")
     back = request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
     return redirect(back if safe else "admin:alarms")

@@ -40,25 +40,29 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         try:
             day = date.fromisoformat(post.get("day", ""))
         except ValueError:
-            raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
+            raise ValueError("enter the day of the break, such as 2026-03-31; nothing was changed") from None
         decision = arms.decide_break(arm, day, is_confirmed=BREAKS[act], by=by, why=why)
         counts = "no longer counts, regardless of its rewards" if decision.kept else "counts again"
         return f"What {arm} earned before {decision.day:%-d %B %Y} {counts}."
     if act == "rename":
-        return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
+        return f"The arm is now called {arms.rename(arm, post.get('title', ''), by=by, why=why)}."
     if act == "alias":
         added = arms.add_alias(arm, post.get("alias", ""), by=by, why=why)
-        return f"{added.alias} means {arm} from now on."
+        return f"{added.alias} is now an alias of {arm}."
     if act == "unalias":
         arms.remove_alias(arm, post.get("alias", ""), by=by, why=why)
-        return f"{post.get('alias', '')} is unknown from now on; its earlier sessions stay with {arm}."
+        return f"{post.get('alias', '')} is no longer an alias. Its earlier sessions stay with {arm}."
     if act == "merge":
         into = _merge_target(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
-        return f"{arm} is another name of {into} now: {rewards(merged.rewards)} moved{_doubles(merged.doubles, into)}."
+        return f"{arm} was merged into {into}: {rewards(merged.rewards)} moved{_doubles(merged.doubles, into)}."
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
-        again = f"; {len(parted.to_settle)} that had changed since were settled again" if parted.to_settle else ""
+        again = (
+            (f"; {len(parted.to_settle)} that had changed in the meantime were settled again")
+            if parted.to_settle
+            else ""
+        )
         return f"{arm} is a separate arm again: {rewards(parted.rewards)} came back{again}."
     raise ValueError(f"Nothing was changed: expected one of {', '.join(ACTS)}.")
 
@@ -67,7 +71,7 @@ def _merge_target(arm: Arm, params: Mapping[str, str]) -> Arm:
     """The arm of the same bandit whose primary key is the parameter `into`. Raises ValueError if there is none."""
     other = arm.bandit.arms.filter(pk=primary_key(params.get("into", ""))).first()
     if other is None:
-        raise ValueError(f"choose the arm that {arm} is to be merged into; nothing was changed")
+        raise ValueError(f"choose the arm to merge {arm} into; nothing was changed")
     return other
 
 
@@ -89,8 +93,8 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
             "do": "merge",
             "into": into,
             "heading": f"Merge {arm} into {into}",
-            "effect": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names mean {into} "
-            f"from then on. Nothing is deleted: splitting them again brings the same rewards back.",
+            "effect": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names become "
+            f"aliases of {into}. Nothing is deleted: if you split them again, the same rewards come back.",
             "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
             "pairs": pairs,
@@ -98,12 +102,12 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         }
     if act == "retire":
         share = posterior_of(arm.bandit.name, timezone.now()).share_of_next_100(arm.name)
-        chosen = f"About {share:.0f} of the next 100 that would be {arm} go to the others. " if share else ""
+        chosen = f"About {share:.0f} of the next 100 sessions move from {arm} to other arms. " if share else ""
         return {
             "do": "retire",
             "heading": f"Retire {arm}",
-            "effect": f"{chosen}It is no longer chosen. Its record and the rewards of later sessions are "
-            "kept, and it can be brought back.",
+            "effect": f"{chosen}The arm is no longer chosen. Its record and the rewards of later sessions are kept, "
+            "and you can bring it back.",
             "button": f"Retire {arm}",
         }
     if arm.merged_into is None:
@@ -111,8 +115,8 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
     return {
         "do": "part",
         "heading": f"Split {arm} from {arm.merged_into}",
-        "effect": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
-        f"are settled again, and sessions submitted as {arm.merged_into} stay there.",
+        "effect": f"{arm} gets its rewards back unchanged. Sessions whose grade has changed in the meantime are "
+        f"settled again. Sessions submitted as {arm.merged_into} stay there.",
         "button": f"Split {arm} from {arm.merged_into}",
     }
 
@@ -122,4 +126,4 @@ def rewards(count: int) -> str:
 
 
 def _doubles(count: int, into: Arm) -> str:
-    return f", {count} more only end because {into} has one of the same session" if count else ""
+    return f"; {count} more are dropped because {into} already has a reward of the same session" if count else ""

@@ -22,7 +22,9 @@ class ModelNameForm(forms.Form):
     arm = forms.ModelChoiceField(
         Arm.objects.in_bandit(naming.BANDIT).filter(merged_into=None),
         required=False,
-        error_messages={"invalid_choice": "The model was merged or removed meanwhile; choose another."},
+        error_messages={
+            "invalid_choice": ("This model has been merged or removed in the meantime. Choose another model.")
+        },
     )
     name = forms.CharField(max_length=arms.MAX_NAME, required=False)
 
@@ -58,5 +60,5 @@ def _name_model(request: StaffRequest, *, text: str, arm: Arm | None, name: str)
         messages.error(request, str(error))
         return
     waiting = naming.count_waiting()
-    more = f" {waiting} more sessions get it within minutes." if waiting else ""
-    messages.success(request, f"{text} is {model} from now on, and its sessions were settled as such.{more}")
+    more = f" {waiting} more sessions get this name within minutes." if waiting else ""
+    messages.success(request, f"{text} now means {model}, and its sessions were settled again.{more}")

@@ -56,7 +56,7 @@ class ArmForm(forms.Form):
         resembled = arms.near(bandit.name, chosen["name"])
         if resembled and not is_confirmed:
             existing = f"{chosen['name']} looks like {resembled}, which already exists."
-            advice = "If they are the same thing, make it an alias of that instead."
+            advice = "If both are the same, add an alias to the existing arm instead."
             self.add_error("name", forms.ValidationError(f"{existing} {advice}", code="resembles"))
             return None
         try:
@@ -74,7 +74,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
     if request.method == "POST":
         require_operator(request)
         if form.is_valid() and (added := form.add_to(bandit, by=request.user.get_username())):
-            messages.success(request, f"{added} is an arm of {bandit} now.")
+            messages.success(request, f"{added} is now an arm of {bandit}.")
             return redirect("admin:arms", name=name)
     context = {
         "title": f"Arms of {bandit}",

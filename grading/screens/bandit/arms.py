@@ -76,7 +76,10 @@ class ArmRow:
         if prior is None:
             return ""
         parts = " and ".join(part for part in prior.parts if part)
-        return f"shares what is known about {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
+        return (
+            f"starts from what is known about {parts}: {mean3(prior.mean)}, weighted as {prior.strength:.1f} "
+            "observations"
+        )
 
     @property
     def has_faded(self) -> bool:
@@ -142,7 +145,9 @@ def describe_caps(caps: AgentCaps) -> dict[str, list[str]]:
         if is_abstention or not days:
             continue
         when = f"on {days[0]:%-d %b}" if len(days) == 1 else f"on {len(days)} days"
-        sentences.setdefault(arm, []).append(f"{n} sessions of {agent} {when} count as {counted}: the cap on agents")
+        sentences.setdefault(arm, []).append(
+            f"{n} sessions of {agent} {when} count as {counted}, because of the cap on agents"
+        )
     return sentences
 
 

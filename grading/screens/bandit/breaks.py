@@ -37,21 +37,19 @@ def describe_breaks(snapshot: BanditSnapshot, arms: Mapping[str, Arm]) -> dict[s
         arm_breaks.pop(name, None)
         if not decision.kept:
             by = f"{decision.by}{_note(decision)}"
-            sentence = (
-                f"A break on {decision.day:%-d %B %Y} was taken back by {by}: rewards from before it count again."
-            )
+            sentence = f"{by} removed the break on {decision.day:%-d %B %Y}, so earlier rewards count again."
             arm_breaks[name] = ArmBreak(day=decision.day, sentence=sentence, counts=False, may_keep=True)
     for name, each in changes.breaks.items():
         day = f"{each.day:%-d %B %Y}"
         confirmation = decisions.get((name, each.day))
         if each.is_confirmed and confirmation is not None:
-            by = f"{confirmation.by} confirmed that break{_note(confirmation)}"
-            sentence = f"What it earned before {day} no longer counts: {by}."
+            by = f"{confirmation.by} confirmed this break{_note(confirmation)}"
+            sentence = f"Rewards from before {day} no longer count: {by}."
         else:
             before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
             sentence = (
-                f"Since {day} it has changed: the mean of its {each.n_before} rewards before was {before}, that "
-                f"of the {each.n_after} since is {after}. Rewards from before no longer count."
+                f"This arm changed on {day}: the mean of its {each.n_before} earlier rewards was {before}, and the "
+                f"mean of its {each.n_after} later rewards is {after}. The earlier rewards no longer count."
             )
         arm_breaks[name] = ArmBreak(day=each.day, sentence=sentence, counts=True, may_keep=not each.is_confirmed)
     return {name: each for name, each in arm_breaks.items() if name in arms}
@@ -69,7 +67,7 @@ def stability(snapshot: BanditSnapshot) -> dict[str, str]:
     coin = posterior.mean * (1 - posterior.mean)
     steps = (posterior.changes.drift * coin / posterior.evidence_scale) ** 0.5
     return {
-        name: "steady" if step < MAX_STEADY_STEP else f"moves by about {thousandths(step)} a day"
+        name: "steady" if step < MAX_STEADY_STEP else f"changes by about {thousandths(step)} per day"
         for name, step in zip(posterior.names, steps.tolist(), strict=True)
         if snapshot.rewarded(name) >= MIN_REWARDS
     }

@@ -154,9 +154,11 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
 def agreement(finished: int, differed: Sequence[Selection]) -> str:
     """How many of the finished decisions ran another arm, and which, as text."""
     if not finished:
-        return "None of them has ended yet."
+        return "None of these sessions has ended yet."
     if not differed:
-        whole = "The one that came to an end ran" if finished == 1 else f"All of the last {finished} that ended ran"
+        whole = (
+            "The only finished session ran" if finished == 1 else (f"All of the last {finished} finished sessions ran")
+        )
         return f"{whole} as chosen."
     pairs = Counter((row.arm, row.executed_arm) for row in differed)
     (chosen, ran), count = pairs.most_common(1)[0]
@@ -166,10 +168,10 @@ def agreement(finished: int, differed: Sequence[Selection]) -> str:
         else f", {ran} for {chosen}"
     )
     sentence = (
-        f"Of the last {finished} that came to an end {len(differed)} ran as something else "
+        f"Of the last {finished} finished sessions, {len(differed)} ran a different arm than the chosen one "
         f"({100 * len(differed) / finished:.0f} %){most}."
     )
     if len(differed) < MIN_SUBSTITUTED_SHARE * finished:
-        return f"{sentence} Rewards go to what ran."
+        return f"{sentence} Rewards go to the arm that ran."
     least = f"{100 * MIN_SUBSTITUTED_SHARE:g} %"
-    return f"{sentence} From {least} on, the choices say little about what ran; rewards go to what ran."
+    return f"{sentence} From {least} on, the choices say little about which arms ran. Rewards go to the arm that ran."

@@ -98,11 +98,11 @@ class BanditPage:
     def past_context(self) -> dict[str, Any]:
         """The context for a past moment, compared with the present."""
         if what_if.is_requested(self.params) or self.params.get("draw"):
-            self.problems.append("What-if and draw work with current figures only: go back to now, then ask again.")
+            self.problems.append("What-if and draw work only with current figures. Go back to now, then try again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
         arm_moves = moves(self.bandit.name, self.snapshot.outlook, present.outlook)
         sentence = (
-            f"Since then: {describe_moves(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'what is believed now')}"
+            f"Since then: {describe_moves(arm_moves, titles=self.titles)}.{dashed(arm_moves, 'the estimate now')}"
         )
         alternative = AlternativeOutlook(
             outlook=present.outlook, moves=by_arm(arm_moves), css="was", heading="now", sentence=sentence
@@ -115,7 +115,7 @@ class BanditPage:
         requested = self.requested_what_if(outages)
         alternative = None
         if requested is not None:
-            curves = dashed(requested.moves, "what would be believed")
+            curves = dashed(requested.moves, "the estimate with this change")
             alternative = AlternativeOutlook(
                 outlook=requested.after,
                 moves=by_arm(requested.moves),

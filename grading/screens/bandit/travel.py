@@ -123,7 +123,7 @@ class BanditSnapshot:
             parts.append("residual")
         if self.is_calibrated:
             parts.append("calibrated")
-        return f"Mean as read: {', '.join(parts)}" if parts else "Mean as read"
+        return f"Adjusted mean: {', '.join(parts)}" if parts else "Adjusted mean"
 
     @property
     def how(self) -> str:
@@ -135,8 +135,8 @@ class BanditSnapshot:
             parts.append(f"less the {self.bandit.baseline and self.bandit.baseline.name} mean")
         if self.is_calibrated:
             parts.append(f"by calibration version {self.calibration and self.calibration.version}")
-        read = f"As read: {', '.join(parts)}." if parts else "Rewards are read as given."
-        return f"{read} Raw: as the graders gave them."
+        read = f"Adjusted: {', '.join(parts)}." if parts else "Rewards are used unchanged."
+        return f"{read} “Raw” means as the graders gave them."
 
     @property
     def offsets(self) -> list[tuple[str, float]]:
@@ -169,7 +169,7 @@ def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
         try:
             day = dt.date.fromisoformat(text)
         except ValueError:
-            expected = "expected a day like 2026-03-31, or nothing for today"
+            expected = "expected a day such as 2026-03-31, or nothing for today"
             raise QueryRefused(f"{quoted(text)} is not a date; {expected}.") from None
         _refuse_early(day, text)
     if text := params.get("known", "").strip():

@@ -113,11 +113,13 @@ def _without_source(snapshot: BanditSnapshot, source: str, titles: Mapping[str, 
     sources = choices(snapshot)
     if source not in sources:
         expected = ", ".join(sources) or "nothing yet"
-        raise QueryRefused(f"{quoted(source)} counts for nothing here; what counts is {expected}.")
+        raise QueryRefused(
+            f"{quoted(source)} has no weight in this bandit. Choose one of the sources that count: {expected}."
+        )
     before, after = what_if_without(snapshot.bandit.name, source, now)
     arm_moves = moves(snapshot.bandit.name, before, after)
     return WhatIf(
-        what=f"if {source} grades counted for nothing",
+        what=f"if {source} grades did not count",
         short=f"without {source}",
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
@@ -164,7 +166,9 @@ def find_session(text: str) -> Session:
         raise QueryRefused(f"No session has the number or id {quoted(text)}, and no id ends in it.")
     if len(matches) > 1:
         ids = ", ".join(each.external_id for each in matches)
-        raise QueryRefused(f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Type more of it.")
+        raise QueryRefused(
+            f"Several sessions have an id that ends in {quoted(text)}: {ids[:120]}. Enter more characters of the id."
+        )
     return matches[0]
 
 
@@ -177,7 +181,7 @@ def _without_outage(
 ) -> WhatIf:
     outage = next((each for each in outage_choices if str(each.pk) == text), None)
     if outage is None:
-        raise QueryRefused(f"No outage {quoted(text)} is known in this period; choose one from the list.")
+        raise QueryRefused(f"There was no outage {quoted(text)} in this period. Choose one from the list.")
     sessions = Session.objects.yours().filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries(snapshot.bandit.name, keys).rewards())
@@ -207,9 +211,9 @@ def _without_outage(
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
         after=after,
-        note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
-        "fallback grades are read as the mean of what the judge gave the same arm at other times."
-        f"{f' The others: {rest}.' if rest else ''}",
+        note=f"This is an estimate for {changed} of the {ended} session{'' if ended == 1 else 's'} that ended during "
+        "the outage. Their fallback grades are replaced by the mean of the judge’s grades for the same arm at "
+        f"other times.{f' The others: {rest}.' if rest else ''}",
     )
 
 

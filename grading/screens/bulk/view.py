@@ -34,7 +34,9 @@ class BulkForm(VerdictForm):
 
     answer = forms.ChoiceField(
         choices=[(each.value, each.value) for each in bulk.VERDICTS],
-        error_messages={"required": "Choose what all of them get: a grade, their current reward, or no reward."},
+        error_messages={
+            "required": ("Choose what all selected sessions get: a grade, their current reward, or no reward.")
+        },
     )
 
 
@@ -71,7 +73,9 @@ def show(request: StaffRequest) -> HttpResponse:
             if isinstance(error, BulkRefused):
                 problems = {session.pk: text for session, text in error.problems}
         else:
-            messages.success(request, f"Corrected {_sessions(total)}. Each is final and shows your name and reason.")
+            messages.success(
+                request, (f"Corrected {_sessions(total)}. The grades are final and show your name and reason.")
+            )
             return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
     context["effect"] = effect(chosen, form)
@@ -124,18 +128,21 @@ def _sentences(sums: bulk.BulkPreview) -> list[str]:
     if sums.moves:
         by = signed2(fmean(sums.moves))
         if len(sums.moves) == 1:
-            lines.append(f"1 reward moves by {by}.")
+            lines.append(f"1 reward changes by {by}.")
         else:
             low, high = signed2(min(sums.moves)), signed2(max(sums.moves))
-            lines.append(f"{len(sums.moves)} rewards move by {by} on average, from {low} to {high}.")
+            lines.append(f"{len(sums.moves)} rewards change by {by} on average, between {low} and {high}.")
     if sums.first:
-        lines.append(f"{_sessions(sums.first)} {_verb(sums.first, 'get')} a first grade.")
+        lines.append(f"{_sessions(sums.first)} {_verb(sums.first, 'get')} a grade for the first time.")
     if sums.lost:
-        lines.append(f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward, and bandits forget it.")
+        lines.append(f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward, and the bandits forget it.")
     if sums.same:
-        lines.append(f"{_sessions(sums.same)} {_verb(sums.same, 'keep')} the value, and it becomes final.")
+        lines.append(f"{_sessions(sums.same)} {_verb(sums.same, 'keep')} the same reward, which becomes final.")
     if sums.beside:
-        lines.append(f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an opinion beside the current grade.")
+        lines.append(
+            f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an additional opinion and "
+            f"{_verb(sums.beside, 'keep')} the current grade."
+        )
     if sums.flags:
         lines.append(f"{sums.flags} flag{'' if sums.flags == 1 else 's'} {'is' if sums.flags == 1 else 'are'} cleared.")
     return lines

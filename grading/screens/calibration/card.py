@@ -121,14 +121,14 @@ def parts(judgements: Judgements) -> list[BanditCalibration]:
 def status(last: CalibrationVersion | None) -> str:
     """How fallbacks are read now, as text."""
     if last is None:
-        return "Never calibrated: every grade counts as it is."
+        return "This bandit has never been calibrated, so every grade is used unchanged."
     if last.fallback_calibration is None:
-        return "Off: every grade counts as it is."
+        return "Calibration is off, so every grade is used unchanged."
     n = last.fallback_calibration.n
     if not n:
-        return "Nothing is fitted yet, so fallback grades count as they are."
+        return "Calibration has no data yet, so fallback grades are used unchanged."
     whose = f" of {last.target}" if last.target else ""
-    return f"Version {last.version} compares fallbacks with {n:,} verdict{'s' * (n != 1)}{whose}."
+    return f"Version {last.version} compares fallback grades with {n:,} verdict{'s' * (n != 1)}{whose}."
 
 
 def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
@@ -136,23 +136,26 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
     weights = weights_of(version_of(bandit))
     counts = " and ".join(f"a {source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if last is None or last.fallback_calibration is None:
-        return f"Of a verdict, {counts} count."
+        return f"Compared with a verdict, the weights are: {counts}."
     return (
-        f"In an arm without verdicts, {counts} of a verdict count, and all of them together at most {MAX_PSEUDO:g} "
-        f"observations. Each verdict reduces both by a fifth; with {ENOUGH_VERDICTS} or more they do not count."
+        f"In an arm without verdicts, fallbacks have these weights compared with a verdict: {counts}. Together they "
+        f"count as at most {MAX_PSEUDO:g} observations. Each verdict reduces both by a fifth. With "
+        f"{ENOUGH_VERDICTS} or more verdicts, fallbacks don’t count."
     )
 
 
 def _todo(last: CalibrationVersion | None, pairs: int) -> str:
     if not pairs:
         return (
-            "No judged session has a trajectory or journal grade yet: each one that is judged and has a transcript, "
-            "facts or a journal can be compared."
+            "No judged session has a trajectory or journal grade yet. Judged sessions with a transcript, facts or a "
+            "journal can be compared."
         )
     if last is None or not last.enabled:
-        return f"{pairs:,} judged sessions can be compared. See what that changes, then put it in force."
+        return (
+            f"{pairs:,} judged sessions can be compared. Check what the calibration would change, then put it in force."
+        )
     if last.fallback_calibration is not None and not last.fallback_calibration.kinds:
-        return f"The next fit, at night, compares {pairs:,} judged sessions."
+        return f"The next version, computed tonight, will compare {pairs:,} judged sessions."
     return ""
 
 
@@ -238,24 +241,24 @@ def _why(proposed: CalibrationProposal, who: str) -> str:
     if proposed.is_in_force:
         return ""
     if last is None:
-        return f"This bandit was never calibrated, so version {version} waits for {who}."
+        return f"This bandit has never been calibrated, so version {version} waits for {who}."
     if not proposed.is_fitted:
         return ""
     if not last.enabled:
         return (
-            f"{last.by} switched calibration off with version {last.version}: version {version} waits for {who}, "
-            "whatever it moves."
+            f"{last.by} switched calibration off with version {last.version}, so version {version} waits for {who} "
+            "even if it changes little."
         )
     arm, move = proposed.largest
     if proposed.comes_by_itself:
         most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= MIN_MOVE else ""
         return (
-            f"It moves no arm by more than {number(MAX_AUTOMATIC_MOVE)} since a person last accepted a version{most}, "
-            "so it takes effect by itself at night."
+            f"This version changes no arm by more than {number(MAX_AUTOMATIC_MOVE)} from the one that a person last "
+            f"accepted{most}, so it takes effect automatically tonight."
         )
     return (
-        f"Version {version} moves {arm} by {number(abs(move))} since a person last accepted a version: over "
-        f"{number(MAX_AUTOMATIC_MOVE)}, so it waits for {who}."
+        f"Version {version} would change {arm} by {number(abs(move))} from the version that a person last accepted. "
+        f"That is over {number(MAX_AUTOMATIC_MOVE)}, so it waits for {who}."
     )
 
 
@@ -278,7 +281,8 @@ def change(request: StaffRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         messages.error(
             request,
-            "Nothing was saved: the form didn’t say which version it replaces. Reload the page and submit again.",
+            "Nothing was saved, because the form didn’t say which version it replaces. Reload the page and submit "
+            "again.",
         )
         return redirect("admin:bandit", name=name)
     try:
@@ -293,7 +297,7 @@ def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str
     fields: Any = {"by": request.user, "version": data["version"], "note": data["note"].strip()}
     if not data["fingerprint"]:
         row = calibrating.switch_off(bandit.name, **fields)
-        return f"Calibration is off since version {row.version}: every grade counts as it is."
+        return f"Calibration is off as of version {row.version}. Every grade is used unchanged."
     proposed = calibrating.proposal(bandit.name, timezone.now())
     row = calibrating.put_in_force(proposed, fingerprint=data["fingerprint"], **fields)
     changes = moves(bandit.name, proposed.now, proposed.after)
@@ -308,8 +312,8 @@ def describe_fallbacks(evidence: Iterable[SourceEvidence]) -> list[str]:
     for each in evidence:
         if each.is_estimated:
             what = "not graded" if each.source == ABSTAINED else f"graded by {each.source} alone"
-            sentences.append(f"{each.n} {what}: estimated at ≈ {number(each.mean)} from judged sessions of their kind")
+            sentences.append(f"{each.n} {what}: estimated at ≈ {number(each.mean)} from comparable judged sessions")
         elif each.source in SOURCES:
-            counts = f"each counts {number(each.counts)} of a verdict"
+            counts = f"each counts as {number(each.counts)} of a verdict"
             sentences.append(f"{each.source}: {each.n}, mean {number(each.mean)}, {counts}")
     return sentences

@@ -79,7 +79,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
         except ChangeRefused as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, "Undone: exactly what was there before is restored.")
+            messages.success(request, "Undone. The previous categories and rewards are restored exactly.")
         back, key = BACK.get(request.POST.get("back", "")), primary_key(request.POST.get("session", ""))
         if back is not None and key:
             return redirect(back, pk=key)

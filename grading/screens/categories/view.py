@@ -54,7 +54,7 @@ def show(request: StaffRequest) -> HttpResponse:
         if do == "preview" or draft.problem:
             return TemplateResponse(request, "categories/categories.html", {**page(draft), "previewed": True})
         edits.save(draft.row())
-        messages.success(request, "Rule saved. New sessions that it catches get its category.")
+        messages.success(request, "The rule is saved. New sessions that match it get its category.")
     elif rule is not None and do in {"up", "down"}:
         edits.move(rule, up=do == "up")
     elif rule is not None and do in {"on", "off"}:

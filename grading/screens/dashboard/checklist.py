@@ -103,7 +103,10 @@ def judges_key() -> Step:
             title="Set the judge’s key",
             done=False,
             text=access.trouble
-            or "Typed and tested here, and stored encrypted. Without a judge, only a person’s grade is final.",
+            or (
+                "You enter and test the key on the next page. It is stored encrypted. Without a judge, only a "
+                "person’s grade is final."
+            ),
             aside="about 1 minute",
             url=url,
             button="Set the key",
@@ -143,10 +146,10 @@ def an_agent() -> Step:
     return Step(
         title="Connect an agent",
         done=False,
-        text="Two lines on the machine where the agent runs. The hook never holds the agent up, and keeps what it "
-        "could not send.",
+        text="Run two commands on the machine where the agent runs. The hook never delays the agent, and keeps "
+        "sessions that it can’t send.",
         aside="about 1 minute",
-        live=LiveLine(text="Waiting for the first session\u00a0…", aside=f"{since}this line changes by itself"),
+        live=LiveLine(text="Waiting for the first session\u00a0…", aside=f"{since}this line updates automatically"),
         url=url,
         button="Connect an agent",
     )
@@ -157,7 +160,10 @@ def categories() -> Step:
     return Step(
         title="Decide how sessions get a category",
         done=done,
-        text="By rules on repository, path, branch or words. The category bandit learns only from sessions with one.",
+        text=(
+            "Rules on repository, path, branch or words set the category. The category bandit learns only from "
+            "sessions with a category."
+        ),
         aside="" if done else "after the first session",
         url=reverse("admin:categories"),
         button="Categories",
@@ -172,7 +178,7 @@ def three_grades(graded: int, tried: SamplesTried) -> Step:
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,
-        text="One key and a reason each. Your grade is final, whatever the judge says later.",
+        text="Press one key and give a reason for each sample. Your grade is final, even if the judge grades later.",
         aside=f"{count} of {ENOUGH_GRADES}" if count else tried.text or "about 2 minutes",
         url=url,
         button=button,
@@ -185,7 +191,7 @@ def the_bandit_moves(graded: Sequence[int], tried: SamplesTried) -> Step:
     return Step(
         title="See the bandit move",
         done=done,
-        text="Each grade shows what it changes before you save it, and undo is exact.",
+        text="Before you save a grade, you see what it changes. You can undo it exactly.",
         aside="" if done else tried.text or "right after",
         url=reverse("admin:bandits"),
         button="Bandits",

@@ -61,8 +61,8 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
     if not facts.any_sessions:
         return TrustAnswer(
-            word="Nothing to trust yet.",
-            sentence="No session of yours has come in yet.",
+            word="There are no rewards yet.",
+            sentence="None of your own sessions has arrived yet.",
             step=step,
         )
     if facts.trouble:
@@ -82,8 +82,8 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     if compared is not None and not compared.is_calibrated:
         return TrustAnswer(
             word="Unproven.",
-            sentence=f"The judge isn’t calibrated yet: {compared.whole.n} of the {ENOUGH} blind grades it needs are "
-            f"in{rest}.",
+            sentence=f"The judge isn’t calibrated yet: it has {compared.whole.n} of the {ENOUGH} blind grades that it "
+            f"needs{rest}.",
             step=step,
         )
     if facts.today.part or facts.ungraded:
@@ -93,10 +93,11 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     measured = ""
     if compared is not None and (error := compared.whole.error) is not None:
         measured = (
-            f", and the judge is {number(error.mean)} from people on average, over {compared.whole.n} blind grades"
+            f", and the judge differs from people by {number(error.mean)} on average, over {compared.whole.n} blind "
+            "grades"
         )
     word = "Yes." if facts.today.whole else "Yes, so far."
-    sentence = f"{_capital(_today(facts))}, no rule has flagged one{measured}."
+    sentence = f"{_capital(_today(facts))}, no rule has flagged a session{measured}."
     return TrustAnswer(word=word, sentence=sentence, step=step)
 
 
@@ -105,19 +106,19 @@ def _today(facts: TrustFacts, until: str = "") -> str:
     former.
     """
     rewards, ungraded = facts.today, facts.ungraded
-    provisional = "no reward of today is provisional"
+    provisional = "none of today’s rewards is provisional"
     if rewards.part:
         verb = "is" if rewards.part == 1 else "are"
-        provisional = f"{rewards.part} of today's {rewards.whole} rewards {verb} provisional{until}"
+        provisional = f"{rewards.part} of today’s {rewards.whole} rewards {verb} provisional{until}"
         if rewards.whole == 1:
-            provisional = f"today's one reward is provisional{until}"
+            provisional = f"today’s only reward is provisional{until}"
     if rewards.whole and ungraded:
-        return f"{provisional}, and {ungraded} of today's sessions {'is' if ungraded == 1 else 'are'} not graded yet"
+        return f"{provisional}, and {ungraded} of today’s sessions {'is' if ungraded == 1 else 'are'} not graded yet"
     if rewards.whole:
         return provisional
     if ungraded > 1:
-        return f"none of today's {ungraded} sessions is graded yet"
-    return "today's one session is not graded yet" if ungraded else "no session to grade has ended today"
+        return f"none of today’s {ungraded} sessions is graded yet"
+    return "today’s only session is not graded yet" if ungraded else "no sessions to grade have ended today"
 
 
 def _against(contradicted: int) -> str:
@@ -139,7 +140,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     if facts.trouble:
         yield NextStep(label="See the judge's quota", screen="quota")
     if others or "A1" in facts.alarms:
-        yield NextStep(label="Look at the alarm", screen="alarms")
+        yield NextStep(label="See the alarm", screen="alarms")
     if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
         label = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
         yield NextStep(label=label, screen="review", query="entered_as=slice")

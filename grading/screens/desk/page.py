@@ -146,10 +146,10 @@ def taken_by(item: ReviewItem, user: User) -> str:
     """Why `user` can't claim the item, as a sentence."""
     other = rail.holder(item, user)
     if other and item.claimed_until is not None:
-        return f"{other} has it until {timezone.localtime(item.claimed_until):%H:%M}."
+        return f"{other} is reviewing this session until {timezone.localtime(item.claimed_until):%H:%M}."
     if item.assigned_to is not None and item.assigned_to != user:
-        return f"It is assigned to {item.assigned_to.get_username()}."
-    return "It could not be taken just now; reload in a moment."
+        return f"This session is assigned to {item.assigned_to.get_username()}."
+    return "This session could not be claimed right now. Reload in a moment."
 
 
 def _saved(request: StaffRequest, user: User) -> story.FlashMessage | None:

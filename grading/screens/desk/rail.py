@@ -187,11 +187,11 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
     answers = past_corrections.answers(stratum)
     if not answers:
         return "nobody has graded a session like this yet"
-    move = f"expected to move the reward by {number(past_corrections.expected(stratum))}"
+    move = f"a grade is expected to change the reward by {number(past_corrections.expected(stratum))}"
     if answers < ENOUGH:
         return f"{move}; few sessions like this have been graded"
     graded = "" if hidden or not session.reward_source else f" graded by {session.reward_source}"
-    return f"{move}, as {answers} corrections of sessions{graded} in {session.category or 'no category'} did"
+    return f"{move}, like {answers} corrections of sessions{graded} in {session.category or 'no category'}"
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:

@@ -15,7 +15,7 @@ from grading.vocabulary import Source
 
 
 class UndoForm(forms.Form):
-    reason = forms.CharField(error_messages={"required": "Say in a few words why: the history keeps it."})
+    reason = forms.CharField(error_messages={"required": "Give a short reason. It is stored in the history."})
 
 
 @staff_view("grading.add_grade")

@@ -98,14 +98,12 @@ class InsightForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         chosen = super().clean() or self.cleaned_data
         if chosen.get("step") == TrendStep.DAY and self.span.days > 7 * WEEKS:
-            self.add_error("step", f"Days are shown for {WEEKS} weeks at most.")
+            self.add_error("step", f"Daily figures cover at most {WEEKS} weeks.")
         days = [chosen[name] for name in PERIODS if chosen.get(name)]
         if days and len(days) < len(PERIODS):
-            self.add_error("before_first", "Two periods have four days: the first and the last of each.")
+            self.add_error("before_first", "Enter four days: the first and the last day of each period.")
         elif days and not days[0] <= days[1] < days[2] <= days[3]:
-            self.add_error(
-                "before_first", "Expected two periods, the second of which begins after the first has ended."
-            )
+            self.add_error("before_first", "The second period must begin after the first has ended.")
         return chosen
 
     @property

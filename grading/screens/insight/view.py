@@ -106,7 +106,9 @@ def bridge(request: StaffRequest) -> HttpResponse:
     except trials.TrialError as error:
         messages.error(request, str(error))
     if ordered:
-        messages.success(request, f"The judge reads {ordered} sessions by {rubric}. This page follows as it answers.")
+        messages.success(
+            request, (f"The judge grades {ordered} sessions with {rubric}. This page is updated as its grades arrive.")
+        )
     return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
 
 

@@ -19,9 +19,9 @@ DEFINITIONS = {
     "reward": "The reward of the current settlement, from 0 to 1. Sessions without one are counted as missing.",
     "final": "The share of sessions whose reward is final.",
     "sessions": "Sessions that ended in this period.",
-    "cost": "The mean cost of the sessions whose cost is known.",
-    "tokens": "All tokens: read, cached and written. The mean of the sessions whose tokens are known.",
-    "suites": "The share of sessions in which the last run of a suite failed, of those that ran tests.",
+    "cost": "The mean cost over sessions whose cost is known.",
+    "tokens": "Input, cached and output tokens together. The mean over sessions whose tokens are known.",
+    "suites": "Of the sessions that ran tests, the share in which the last run of a test suite failed.",
     **{vital.name: vital.definition for vital in VITALS if vital.name != "suites"},
 }
 CAUTIONS = {vital.name: vital.caution for vital in VITALS if vital.caution}

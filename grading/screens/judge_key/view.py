@@ -28,13 +28,15 @@ from grading.vocabulary import Reason
 
 # The explanation of a failed test, by its reason. The provider's message follows it.
 TEST_WORDS = {
-    Reason.AUTH: "The key was refused: it is wrong, or may not use this model. Copy it again from your provider.",
-    Reason.QUOTA_EXHAUSTED: "The key is right, but its account has no quota left. Verdicts resume when it is back.",
-    Reason.RATE_LIMITED: "The key is right, but too many calls use it just now. The judge continues by itself.",
+    Reason.AUTH: "The key was refused. It is wrong or may not use this model. Copy it again from your provider.",
+    Reason.QUOTA_EXHAUSTED: (
+        "The key is right, but its account has no quota left. Verdicts resume when the quota is back."
+    ),
+    Reason.RATE_LIMITED: "The key is right, but too many calls use it right now. Judging continues automatically.",
     Reason.CONNECTION: "Nothing answers at this address.",
-    Reason.TIMEOUT: "No answer came in time.",
+    Reason.TIMEOUT: "The address did not answer in time.",
     Reason.OVERLOADED: "The service is overloaded, or this is not the address of a judge.",
-    Reason.NEEDS_ATTENTION: "The answer was not what a judge’s service says. Are the address and JUDGE_MODEL right?",
+    Reason.NEEDS_ATTENTION: "The answer did not come from a judge. Check the address and JUDGE_MODEL.",
 }
 
 
@@ -48,7 +50,9 @@ class JudgeKeyForm(forms.Form):
     api_key = forms.CharField(
         max_length=MAX_KEY_LENGTH,
         strip=True,
-        error_messages={"required": "Type the key. One that is stored is sent only to the address it was typed for."},
+        error_messages={
+            "required": ("Enter the key. A stored key is sent only to the address that it was entered for.")
+        },
     )
 
     def clean_base_url(self) -> str:
@@ -131,7 +135,8 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     form = JudgeKeyForm(request.POST)
     if settings.ANTHROPIC_API_KEY:
         messages.error(
-            request, "Nothing was saved: ANTHROPIC_API_KEY is set and takes precedence over a key typed here."
+            request,
+            ("Nothing was saved, because ANTHROPIC_API_KEY is set and takes precedence over a key entered here."),
         )
         return None
     if not form.is_valid():
@@ -149,7 +154,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     before = f"in place of …{replaced.hint}, " if replaced else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
     if tested.trouble is None:
-        messages.success(request, f"Saved. {_describe_test(tested)} Workers use the key from now on, for new sessions.")
+        messages.success(request, f"Saved. {_describe_test(tested)} Workers now use the key for new sessions.")
     else:
         messages.error(request, f"Saved, but the test failed. {_describe_test(tested)}")
     return None
@@ -189,7 +194,8 @@ def _judge_earlier(request: StaffRequest) -> None:
         return
     counted = "1 session is" if run.total == 1 else f"{run.total:,} sessions are"
     messages.success(
-        request, f"{counted} queued as run {run.pk}, behind new sessions. Quota → Runs shows progress and cancels it."
+        request,
+        (f"{counted} queued as run {run.pk}, after new sessions. You can follow or cancel the run under Quota → Runs."),
     )
 
 
@@ -202,7 +208,7 @@ def _remove(request: StaffRequest) -> None:
     record(AuditKind.TOKEN, f"removed the judge’s key …{stored.hint}")
     monitoring.refresh()
     messages.success(
-        request, f"The stored key …{stored.hint} is deleted. Sessions that wait for a verdict keep waiting."
+        request, f"The stored key …{stored.hint} is deleted. Sessions that wait for a verdict stay in the queue."
     )
 
 
@@ -210,6 +216,6 @@ def _describe_test(tested: KeyTest) -> str:
     """The result of a test as a sentence, with its cost."""
     row = tested.row
     if tested.trouble is None:
-        price = "at a price it didn’t state" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
+        price = "at an unknown price" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
         return f"{row.model} answered in {row.seconds or 0:.1f} s {price}."
     return f"{TEST_WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"

@@ -195,7 +195,7 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
     now, then = (sessions_to_decide(chance=1 - each, least=least) for each in (version.holdout, holdout))
     numbers = form_values(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
     params = {name: plain(value) for name, value in numbers.items() if value is not None}
-    note = "The lessons' holdout: large until there is a verdict, small from then on."
+    note = "Holdout of lessons: large until a lesson has a verdict, small afterwards."
     return {
         "now": now and about(now),
         "then": then and about(then),

@@ -37,9 +37,7 @@ SECRETS = ("url", "secret")
 class ChannelForm(forms.Form):
     """The base of both kinds of channel. `current` is the stored target; None if it is new or cannot be decrypted."""
 
-    name = forms.CharField(
-        max_length=80, label="Name", error_messages={"required": "Give it a name, such as “on call”."}
-    )
+    name = forms.CharField(max_length=80, label="Name", error_messages={"required": "Enter a name, such as “on call”."})
 
     letters = forms.BooleanField(required=False, label="Also send the weekly letter, on Mondays")
 
@@ -71,7 +69,7 @@ class WebhookForm(ChannelForm):
         text: str = self.cleaned_data["url"]
         if not text:
             if self.current is None:
-                raise ValidationError("Type the address, such as https://hooks.example/path.")
+                raise ValidationError("Enter the address, such as https://hooks.example/path.")
             return text
         try:
             parts = urlsplit(text)
@@ -101,7 +99,7 @@ class MailForm(ChannelForm):
         max_length=4000,
         label="E-mail addresses",
         widget=forms.Textarea,
-        error_messages={"required": "Type at least one e-mail address."},
+        error_messages={"required": "Enter at least one e-mail address."},
     )
     sender = forms.EmailField(max_length=254, required=False, label="Sender")
 
@@ -115,9 +113,13 @@ class MailForm(ChannelForm):
             try:
                 validate_email(address)
             except ValidationError:
-                raise ValidationError(f"Expected e-mail addresses, a line each; “{address[:80]}” is none.") from None
+                raise ValidationError(
+                    f"Expected one e-mail address per line. “{address[:80]}” is not an e-mail address."
+                ) from None
         if len(addresses) > MOST_ADDRESSES:
-            raise ValidationError(f"Expected {MOST_ADDRESSES} addresses at most; {len(addresses)} came. Use a list’s.")
+            raise ValidationError(
+                f"Expected at most {MOST_ADDRESSES} addresses, got {len(addresses)}. Use the address of a mailing list."
+            )
         return addresses
 
     def target(self) -> Mail:
@@ -163,11 +165,11 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
     elif do in {"pause", "resume"}:
         row.pause(paused=do == "pause")
         record(AuditKind.TOKEN, f"{do}d the {row}")
-        messages.success(request, f"The {row} is paused." if do == "pause" else f"The {row} is on again.")
+        messages.success(request, f"The {row} is paused." if do == "pause" else f"The {row} is active again.")
     elif do == "remove":
         row.remove()
         record(AuditKind.TOKEN, f"removed the {row}")
-        messages.success(request, f"The {row} and its settings are deleted. Messages that it sent stay listed.")
+        messages.success(request, f"The {row} and its settings are deleted. Notices that it sent stay listed.")
     else:
         messages.error(request, "Nothing was changed: expected save, test, pause, resume or remove.")
     return redirect("admin:notices")

@@ -70,11 +70,11 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
     except Unusable as error:
         where, quiet = "", str(error)
     if row is not None and row.state == ChannelState.PAUSED:
-        quiet = "Paused: alarms in the meantime are not sent later."
+        quiet = "This channel is paused. Alarms that open while it is paused are not sent later."
     elif row is not None and not quiet and channels.overridden(row):
         quiet = f"{channels.VARIABLES[place.kind]} has the same target and takes precedence, so nothing is sent twice."
     elif not quiet and place.kind is Channel.EMAIL and not settings.MAIL_WORKS:
-        quiet = "No mail server is configured: set EMAIL_HOST."
+        quiet = "No mail server is configured. Set EMAIL_HOST."
     return ChannelLine(place=place, where=where, quiet=quiet, last=last)
 
 

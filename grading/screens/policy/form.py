@@ -85,37 +85,43 @@ class BanditPolicyForm(forms.Form):
         on="followed",
         off="not followed",
         label="Breaks and drift",
-        help_text="Ignores what an arm earned before a sudden change, and forgets sooner where rewards drift.",
+        help_text="Ignores what an arm earned before a sudden change, and forgets faster where rewards drift.",
     )
     varies_by_day = SwitchField(
         on="estimated",
         off="ignored",
         label="Good and bad days",
-        help_text="The more an arm’s days differ, the less each session of a day counts. "
-        "Needs breaks and drift to be followed.",
+        help_text="The more an arm’s daily results vary, the less each session of a day counts. Works only if breaks "
+        "and drift are followed.",
     )
     long_run_half_life_days = NumberField(
         label="Long-run half-life",
         unit="days",
-        help_text="The same for the long-run mean, to which an arm returns without new evidence.",
+        help_text=(
+            "The age at which evidence for the long-run mean counts half. Without new evidence, an arm returns to "
+            "this mean."
+        ),
     )
     evidence_cap = NumberField(
         label="Most evidence of an arm",
         unit="observations",
         empty="no cap",
-        help_text="Only the newest evidence up to this counts, so that an arm with a long record can still move. "
-        "Empty: no cap.",
+        help_text="Only the newest evidence up to this amount counts, so that an arm with a long record can still "
+        "change. Empty: no cap.",
     )
     prior_strength = NumberField(
         label="Prior",
         unit="observations",
-        help_text="How many observations the long-run mean counts as, before any evidence. At least 5.",
+        help_text="How many observations the long-run mean counts as. At least 5.",
     )
     evidence_scale = NumberField(
         label="Weight of a grade",
         unit="observations",
         empty="estimated",
-        help_text="What one graded session counts as, 1 to 8. Empty: estimated from how far grades scatter.",
+        help_text=(
+            "How many observations one graded session counts as, from 1 to 8. Empty: estimated from the spread of "
+            "grades."
+        ),
     )
     cost_weight = NumberField(
         label="Price of a dollar",
@@ -126,73 +132,75 @@ class BanditPolicyForm(forms.Form):
         label="Sessions of an agent",
         unit="a day and arm",
         empty="no cap",
-        help_text="How many sessions that only the agent or its hook vouches for count in full, where other agents "
-        "use the arm too. Empty: no cap.",
+        help_text="How many sessions count in full if only the agent or its hook vouches for them and other agents use "
+        "the arm too. Empty: no cap.",
     )
     agent_cap_alone = CountField(
         label="Sessions of an arm’s only agent",
         unit="a day and arm",
         empty="as elsewhere",
-        help_text="The same on an arm that no other agent uses. Empty: as many as elsewhere.",
+        help_text="The same cap on an arm that no other agent uses. Empty: the same number as on other arms.",
     )
     pooling = SwitchField(
         on="pooled",
         off="not pooled",
         label="Harness and model",
-        help_text="A new arm starts at the level of other arms with its harness or model, as far as these explain "
-        "what arms earn. Its own rewards then count on top of that.",
+        help_text="A new arm starts at the level of other arms with the same harness or model, as far as these explain "
+        "rewards. Its own rewards then count on top of that.",
     )
     exploration = NumberField(
         label="Exploration",
         unit="of 1",
         empty="a floor for each arm",
-        help_text="The share of choices spread evenly over all arms, whatever they earned.",
+        help_text="The share of choices that is spread evenly over all arms, regardless of their rewards.",
     )
     sharpness = NumberField(
         label="Sharpness",
         unit="1 to 4",
-        help_text="1 chooses an arm as often as it is probably the best; a higher number prefers the leader.",
+        help_text=(
+            "With 1, each arm is chosen with the probability that it is the best. A higher number prefers the leader."
+        ),
     )
     floor = NumberField(
         label="Floor",
         unit="of 1",
-        help_text="The least chance of an arm, where exploration is empty.",
+        help_text="The minimum probability of each arm. Used only if exploration is empty.",
     )
     probation_sessions = CountField(
         label="Probation ends after",
         unit="rewarded sessions",
-        help_text="Until then a new arm is used only for low-stakes work.",
+        help_text="Until it has this many rewards, a new arm is used only for low-stakes work.",
     )
     probation_per_agent = CountField(
         label="Probation, each agent",
         unit="sessions a day",
         empty="any",
-        help_text="At most, for each arm on probation. Empty: no limit.",
+        help_text="The maximum for each arm on probation. Empty: no limit.",
     )
     probation_per_day = CountField(
         label="Probation, all agents",
         unit="sessions a day",
         empty="any",
-        help_text="The same for all agents together, without arms that an agent requested. Empty: no limit.",
+        help_text="The maximum for all agents together, not counting arms that an agent requested. Empty: no limit.",
     )
     open_decisions = CountField(
         label="Open decisions of an agent",
         unit="at once",
         empty="any",
-        help_text="Decisions of the last day whose session has not come in. Limited so that nobody can ask again "
-        "until the choice looks good. Empty: no limit.",
+        help_text="Decisions of the last day whose session has not arrived. Limited so that nobody can ask again until "
+        "the choice looks good. Empty: no limit.",
     )
     consumption_per_agent = CountField(
         label="Limit for an agent",
         unit="sessions a day",
         empty="any",
-        help_text="At most. Empty: no limit.",
+        help_text="The maximum for each agent. Empty: no limit.",
     )
     consumption_per_day = CountField(
         label="Limit for all agents",
         unit="sessions a day",
         empty="any",
-        help_text="The same for all agents together, without arms that an agent requested. Empty: no limit.",
+        help_text="The maximum for all agents together, not counting arms that an agent requested. Empty: no limit.",
     )
     consumption_boost = NumberField(
         label="Boost", unit="× the chance", help_text="If the average reward is .5 or more."
@@ -202,28 +210,30 @@ class BanditPolicyForm(forms.Form):
         unit="× the chance",
         help_text="If the average reward is below .3.",
     )
-    consumption_window_days = CountField(label="Window", unit="days", help_text="The days that the average covers.")
+    consumption_window_days = CountField(
+        label="Window", unit="days", help_text=("The number of days that the average covers.")
+    )
     consumption_min_samples = CountField(
         label="Penalty needs",
         unit="rewards",
-        help_text="No penalty with fewer than these.",
+        help_text="With fewer rewards, there is no penalty.",
     )
     salience_floor = NumberField(
         label="Salience floor",
         unit="of 1",
-        help_text="How much a session counts for a lesson that played no part in it.",
+        help_text="The weight of a session for a lesson that played no part in it.",
     )
     holdout = NumberField(
         label="Holdout",
         unit="of 1",
-        help_text="Chance that a matching lesson is withheld, up to .5. Without it the effect of a lesson cannot be "
-        "measured; if it is small, few lessons ever get a verdict.",
+        help_text="Probability that a matching lesson is withheld, up to .5. Without a holdout, a lesson’s effect "
+        "cannot be measured. With a small holdout, few lessons ever get a verdict.",
     )
     holdout_decided = NumberField(
         label="Holdout once decided",
         unit="of 1",
         empty="as before",
-        help_text="The same for a lesson that has a verdict. Empty: as for any other.",
+        help_text="The holdout of a lesson that has a verdict. Empty: the same as for other lessons.",
     )
 
     note = forms.CharField(max_length=500, required=False)

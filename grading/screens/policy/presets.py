@@ -34,10 +34,10 @@ PRESETS = (
     Preset(
         name="steady",
         title="Steady",
-        summary="Changes course slowly. For work whose rewards stay about the same all year.",
+        summary="Changes slowly. For work whose rewards stay about the same all year.",
         numbers={"half_life_days": 90.0},
     ),
-    Preset(name="balanced", title="Balanced", summary="What a new site starts with."),
+    Preset(name="balanced", title="Balanced", summary="The setting of a new site."),
     Preset(
         name="quick",
         title="Quick",

@@ -50,7 +50,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
             messages.error(request, str(error))
             return redirect("admin:policy", name=bandit.name)
         except ValidationError as error:
-            messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
+            messages.error(request, f"Version {to} cannot be restored unchanged. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
         return _preview_page(request, preview, f"Back to version {earlier.version}.")
     preset = next((each for each in PRESETS if each.name == request.GET.get("preset")), None)
@@ -81,7 +81,8 @@ def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     if version is None:
         messages.error(
             request,
-            "Nothing was saved: the form didn’t say which version it replaces. Reload the page and submit again.",
+            "Nothing was saved, because the form didn’t say which version it replaces. Reload the page and submit "
+            "again.",
         )
         return redirect("admin:policy", name=bandit.name)
     if not is_valid:
@@ -119,8 +120,8 @@ def _preview_page(request: HttpRequest, preview: PolicyPreview, note: str) -> Te
         "moves": arm_moves,
         # An arm without work gains nothing from being chosen more often.
         "notes": {
-            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {SUPPLY_DECISIONS} decisions, so a "
-            "greater chance brings it nothing"
+            move.arm: f"limited by supply: no work was available in {bound[move.arm]} of the latest {SUPPLY_DECISIONS} "
+            "decisions, so a higher probability has no effect"
             for move in arm_moves
             if move.arm in bound and move.share_moves > 0
         },

@@ -53,20 +53,20 @@ def _rename(request: StaffRequest, key: str, name: str) -> None:
         if not name or len(name) > MAX_PROJECT_NAME or not name.isprintable():
             messages.error(
                 request,
-                f"Expected a name of 1 to {MAX_PROJECT_NAME} visible characters, got {len(name)}. "
-                "Nothing was changed: enter another name.",
+                f"Nothing was changed. Expected a name of 1 to {MAX_PROJECT_NAME} visible characters, got "
+                f"{len(name)}. Enter another name.",
             )
             return
         if name == before:
-            messages.info(request, f"{project.key} has that name already.")
+            messages.info(request, f"{project.key} already has this name.")
             return
         project.name = name
         project.save(update_fields=["name"])
         others = Project.objects.filter(name=project.name).exclude(pk=project.pk).count()
         record(AuditKind.PROJECT, f"named {project.key} “{project.name}”", detail=f"It was “{before}”.")
-    others_of_name = f", together with {others} more of that name" if others else ""
+    others_of_name = f", together with {others} more of this name" if others else ""
     messages.success(
         request,
-        f"{project.key} is listed as {project.name} from now on{others_of_name}. No session was changed; to undo it, "
-        f"name it {before} again.",
+        f"{project.key} is now listed as {project.name}{others_of_name}. No session was changed. To undo this, "
+        f"rename it to {before}.",
     )

@@ -81,8 +81,8 @@ def unconfigured() -> JudgeCard:
         role=ROLES[JudgeRole.FIRST],
         heading="No judge",
         since="",
-        meaning=f"Trajectory, journal and artifacts grade the sessions provisionally{unfinished}. "
-        f"Add a key in Settings{'; then choose which of those sessions to judge' if sessions else ''}.",
+        meaning=f"Trajectory, journal and artifacts grade the sessions provisionally{unfinished}. Add a key in "
+        f"Settings{', then choose which of those sessions to judge' if sessions else ''}.",
     )
 
 
@@ -91,25 +91,26 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         return UNHEARD
     match quota.state, quota.reason:
         case QuotaState.OPEN, _:
-            return "Verdicts come in as sessions do."
+            return "Verdicts come in as sessions arrive."
         case QuotaState.PACING, _:
-            return "The provider asked the site to wait. All workers wait, and no job loses an attempt."
+            return "The provider asked the site to wait. All workers wait, and this doesn’t count as a failed attempt."
         case QuotaState.EXHAUSTED, Reason.BUDGET_SPENT:
             amount = "" if policy.daily_budget_usd is None else f" of {usd(policy.daily_budget_usd)}"
             return (
-                f"Today's budget{amount} is spent. Nothing more is sent before midnight, unless the budget is raised."
+                f"Today’s budget{amount} is spent. No more sessions are judged before midnight unless the budget is "
+                "raised."
             )
         case QuotaState.EXHAUSTED, _:
-            return "Then one call tests whether the quota is back, and the rest follow; until then nothing is sent."
+            return "Then one call tests whether the quota is back. Until then, no sessions are judged."
         case QuotaState.PAUSED, _:
             row = quota.transitions.select_related("by").last()
             who = "Somebody" if row is None or row.by is None else row.by.get_username()
-            return f"{who} paused the judge. Nothing is sent until somebody resumes it."
+            return f"{who} paused the judge. No sessions are judged until somebody resumes it."
         case _:
             return (
-                "The key or the model was refused. Correct the key in Settings, JUDGE_MODEL in the environment, or the "
-                "account at the provider. One call retries at intervals of up to 15 minutes; the rest follow once it "
-                "succeeds."
+                "The key or the model was refused. Correct the key in Settings, JUDGE_MODEL in the environment, or "
+                "the account at the provider. One call is retried at intervals of up to 15 minutes. Judging "
+                "continues once it succeeds."
             )
 
 
@@ -127,13 +128,13 @@ class WaitingEffect:
     def sentence(self) -> str:
         waiting = self.provisional + self.ungraded
         if waiting == 0:
-            return "No session waits for a verdict."
+            return "No sessions wait for a verdict."
         keep = "keeps" if self.provisional == 1 else "keep"
         none = "has" if self.ungraded == 1 else "have"
         learned = "by no bandit" if self.floor_learned == 0 else f"{self.floor_learned} times"
         return (
-            f"{self.provisional} of the {waiting} waiting sessions {keep} a provisional grade, {self.ungraded} {none} "
-            f"none; the floor was learned {learned}."
+            f"{self.provisional} of the {waiting} waiting sessions {keep} a provisional grade and {self.ungraded} "
+            f"{none} none. The floor was learned {learned}."
         )
 
 

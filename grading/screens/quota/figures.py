@@ -51,10 +51,10 @@ def arithmetic(outlook: QueueOutlook) -> str:
     """The rate with its sum: 1.58 verdicts a minute: .97 × 30,000 ÷ 18,400."""
     pace = outlook.pace
     if pace is None:
-        return "the rate is unknown until a verdict has come in"
+        return "the rate is unknown until the first verdict"
     rate = f"{pace.per_minute:.2f}" if pace.per_minute < 10 else f"{pace.per_minute:,.0f}"  # noqa: PLR2004 - two digits
     what = DIMENSIONS[pace.dimension].lower()
-    return f"{rate} verdicts a minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
+    return f"{rate} verdicts per minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
 
 
 def arrivals(an_hour: float) -> str:
@@ -71,16 +71,20 @@ def sentence(outlook: QueueOutlook) -> str:
     """The forecast in words."""
     come = arrivals(outlook.arrivals)
     if outlook.forecast.ending is ForecastEnding.DRAINED:
-        return f"Backlog clears by {moment(outlook.forecast.at)}; {come}."
+        return f"The backlog clears by {moment(outlook.forecast.at)} with {come}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
     a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
     return {
         ForecastEnding.EMPTY: f"Queue empty; {come}.",
-        ForecastEnding.NEVER: f"The backlog never clears at this rate: {come}, but only {rate:.1f} can be judged.",
-        ForecastEnding.BUDGET: f"Never on this budget: it pays for {pays:.0f} of {a_day:.0f} sessions a day.",
-        ForecastEnding.SHUT: f"The backlog grows until the judge is resumed; {come}.",
-        ForecastEnding.UNKNOWN: f"No forecast yet, for lack of verdicts and limits; {come}.",
-        ForecastEnding.FAR: f"The backlog won’t clear within thirty days; {come}.",
+        ForecastEnding.NEVER: (
+            f"The backlog never clears at this rate: {come} arrive, but only {rate:.1f} can be judged."
+        ),
+        ForecastEnding.BUDGET: (
+            f"The backlog never clears with this budget: it pays for {pays:.0f} of {a_day:.0f} sessions a day."
+        ),
+        ForecastEnding.SHUT: f"The backlog grows until the judge is resumed, with {come}.",
+        ForecastEnding.UNKNOWN: f"No forecast yet, because verdicts and limits are still missing; {come}.",
+        ForecastEnding.FAR: f"The backlog won’t clear within thirty days with {come}.",
     }[outlook.forecast.ending]
 
 
@@ -155,7 +159,7 @@ def outcomes(
         if kind.name == "limited":
             share = 100 * n / calls if calls else 0
             over = " and more" if share > 100 * TARGET_429 else ""
-            note = f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
+            note = f"{share:.2g} % of calls; the target is at most 1 %{', missed' if over else ''}"
         elif not n:
             note = ""
         elif kind.name == "graded":

@@ -17,7 +17,7 @@ from grading.models.sessions import yours
 from grading.vocabulary import Reason
 
 # The title while no call has succeeded or failed yet.
-UNHEARD = "Nothing has answered yet with this key, model and address. Test the key in Settings."
+UNHEARD = "The judge has not answered yet with this key, model and address. Test the key in Settings."
 SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and journal, and stay provisional."
 
 
@@ -55,10 +55,10 @@ class Banner:
     def effect(self) -> str:
         """How many sessions have no final grade because of it. Some of them have a provisional one."""
         if self.sessions == 0:
-            return "No session lacks a final grade because of it so far."
+            return "So far, no session lacks a final grade because of this."
         noun, verb = ("session", "has") if self.sessions == 1 else ("sessions", "have")
         recent = "" if self.since else f" of the last {RECENT_DAYS} days"
-        return f"{self.sessions:,} {noun}{recent} {verb} no final grade because of it."
+        return f"{self.sessions:,} {noun}{recent} {verb} no final grade because of this."
 
 
 def first_quota() -> Quota | None:
@@ -76,7 +76,7 @@ def judge_state(quota: Quota | None) -> JudgeState:
         return JudgeState(text=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
     if quota.state == QuotaState.OPEN:
         return JudgeState(
-            text=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True, calls=True
+            text=f"Judge open{simulated}", title="Verdicts come in as sessions arrive.", open=True, calls=True
         )
     why = Reason(quota.reason).words or quota.detail
     if quota.state == QuotaState.PACING:
@@ -91,10 +91,12 @@ def with_alarms(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Jud
     `stopped` says which part of the site has stopped, "" if none has.
     """
     if stopped:
-        return JudgeState(text=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
+        return JudgeState(text=stopped, title="No verdicts come in until then. See the alarm.", trouble=True)
     if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(text="Judge failing", title="It may be called, but calls fail: see the alarm.", trouble=True)
+    return JudgeState(
+        text="Judge failing", title=("The judge can be called, but calls fail. See the alarm."), trouble=True
+    )
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:

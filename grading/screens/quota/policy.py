@@ -22,7 +22,7 @@ from grading.vocabulary import Reason
 
 LISTED = 50
 MOST_USD = 100_000
-NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, for example 5 or 2.50; empty for no limit."
+NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, such as 5 or 2.50. Leave it empty for no limit."
 NAMES = {
     "daily_budget_usd": "budget",
     "reserved_share": "reserve for new sessions",
@@ -52,7 +52,7 @@ def pause(request: StaffRequest) -> HttpResponse:
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         quota.pause(by=request.user, note=form.cleaned_data["note"])
-        messages.success(request, "The judge is paused. Calls already under way still count.")
+        messages.success(request, "The judge is paused. Calls in progress still finish.")
         return redirect("admin:quota")
     context = {"title": "Pause the judge", "form": form, "held": attempts.waiting_jobs()}
     return TemplateResponse(request, "quota/quota_pause.html", context)
@@ -63,16 +63,16 @@ def pause(request: StaffRequest) -> HttpResponse:
 def resume(request: StaffRequest) -> HttpResponse:
     paused = first_quota()
     if paused is None or paused.state != QuotaState.PAUSED:
-        messages.info(request, "The judge is not paused: somebody else resumed it first.")
+        messages.info(request, "The judge is not paused. Somebody else has already resumed it.")
         return redirect("admin:quota")
     quota.resume(by=request.user)
     now = first_quota()
     if now is not None and now.is_out:
         messages.info(
-            request, "The pause is over, but the judge is still unavailable for the reason it was before the pause."
+            request, "The pause is over, but the judge is still unavailable for the same reason as before the pause."
         )
     else:
-        messages.success(request, "The site calls the judge again, the most urgent session first.")
+        messages.success(request, "Judging continues, with the most urgent session first.")
     return redirect("admin:quota")
 
 
@@ -85,7 +85,7 @@ def probe(request: StaffRequest) -> HttpResponse:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
     quota.probe_now(by=request.user)
-    messages.success(request, "One call is sent within seconds; if it succeeds, the rest follow.")
+    messages.success(request, "One call is sent within seconds. If it succeeds, judging continues.")
     return redirect("admin:quota")
 
 
@@ -96,20 +96,20 @@ def try_now(request: StaffRequest) -> HttpResponse:
     count = sweeper.try_now(by=request.user)
     if count:
         sessions = "1 session is" if count == 1 else f"{count:,} sessions are"
-        messages.success(request, f"{sessions} being retried; those that fail again will wait again.")
+        messages.success(request, f"{sessions} being retried. Sessions whose call fails again will wait again.")
     else:
-        messages.info(request, "Nothing is stuck any more.")
+        messages.info(request, "No sessions are stuck any more.")
     return redirect("admin:quota")
 
 
 def may_probe(judge_quota: Quota, jobs: int) -> str:
     """Why a probe is pointless now; "" if it isn't."""
     if judge_quota.state in {QuotaState.OPEN, QuotaState.PACING}:
-        return "The site is calling the judge anyway."
+        return "The site is already calling the judge."
     if judge_quota.state == QuotaState.PAUSED:
-        return "The judge is paused: resume it instead."
+        return "The judge is paused. Resume it instead."
     if judge_quota.reason == Reason.BUDGET_SPENT:
-        return "The budget is spent: raise it instead."
+        return "The budget is spent. Raise it instead."
     return "" if jobs else "No job is waiting, so there is nothing to send."
 
 
@@ -142,26 +142,33 @@ class JudgePolicyForm(forms.Form):
         min_value=0,
         max_value=MOST_USD,
         label="Daily budget in dollars",
-        help_text="Enforced before each call; one whose cost is not known yet counts at its estimate. Empty: no limit.",
+        help_text="Checked before each call. Calls with an unknown cost count with their estimate. Empty: no limit.",
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), NO_BUDGET),
     )
     reserved_share = _share(
         "Reserve for new sessions",
-        "Share of the rate limit reserved for new sessions, which the backlog leaves free.",
+        "Share of the rate limit that the backlog leaves free for new sessions.",
     )
     abstention_share = _share(
         "Abstentions judged first",
-        "Share of each arm's ungraded sessions that is drawn at random and judged first, so that work without visible "
-        "results counts too. A lower share does not undo earlier draws.",
+        "Share of each arm’s ungraded sessions that is drawn at random and judged first, so that work without "
+        "visible results counts too. Lowering the share does not undo earlier draws.",
     )
-    repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
+    repeat_share = _share(
+        "Asked twice",
+        (
+            "Share of sessions that the judge grades twice, to measure how repeatable its grades are. The second "
+            "grades change no reward."
+        ),
+    )
     second_share = _share(
-        "Second opinion", "Also asked of the second judge, if one is set. Its verdicts decide nothing."
+        "Second opinion",
+        ("Share of sessions that a second judge also grades, if one is set. Its verdicts change no reward."),
     )
     use_batches = forms.BooleanField(
         required=False,
         label="Send the backlog in batches",
-        help_text="Half the price; a verdict may take up to a day.",
+        help_text="Batches cost half the price, but a verdict may take up to a day.",
     )
     confirmed = forms.BooleanField(required=False)
 
@@ -187,9 +194,9 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """How a policy allows more spending than the one before; "" if it doesn't."""
     was, will = before["daily_budget_usd"], after["daily_budget_usd"]
     if will is None and was is not None:
-        return f"This lifts the budget of {usd(was)} a day: then only the provider's limits restrict spending."
+        return f"This removes the budget of {usd(was)} a day. Then only the provider’s limits restrict spending."
     if was is not None and will > was:
-        return f"This lets the judge spend up to {usd(will)} a day, where it was {usd(was)}."
+        return f"This lets the judge spend up to {usd(will)} a day instead of {usd(was)}."
     more = [name for name in ("repeat_share", "second_share") if after[name] > before[name]]
     if not more:
         return ""
@@ -206,7 +213,7 @@ def policy(request: StaffRequest) -> HttpResponse:
         chosen = {name: form.cleaned_data[name] for name in NAMES}
         changed = changes(numbers(current), chosen)
         if not changed:
-            messages.info(request, "Nothing was changed: this is the current policy.")
+            messages.info(request, "Nothing was changed, because this is already the current policy.")
             return redirect("admin:quota_policy")
         budget.set_policy(by=request.user, **chosen)
         messages.success(request, f"The policy applies from now on: {'; '.join(changed)}.")

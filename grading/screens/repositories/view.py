@@ -45,12 +45,15 @@ class RepositoryForm(forms.Form):
         required=False,
         label="Token",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="For a private repository over https: one that may only read. It is stored encrypted.",
+        help_text="For a private repository over https, enter a read-only token. It is stored encrypted.",
     )
     credits_history = forms.BooleanField(
         required=False,
         label="Credit commits from before today",
-        help_text="To the sessions whose logs show that they made them. Not if agents could invent such logs.",
+        help_text=(
+            "Each earlier commit is credited to the session whose log shows that it made the commit. Leave this off "
+            "if agents could invent such logs."
+        ),
     )
 
     def clean_url(self) -> str:
@@ -60,7 +63,7 @@ class RepositoryForm(forms.Form):
             text = str(error)
             raise forms.ValidationError(f"{text[:1].upper()}{text[1:]}.") from None
         if Repository.objects.filter(url=url).exists():
-            raise forms.ValidationError("This repository is followed already.")
+            raise forms.ValidationError("This repository is already followed.")
         return url
 
     def clean_default_branch(self) -> str:
@@ -160,7 +163,9 @@ def _follow_local(request: StaffRequest) -> None:
         are = "repository is followed. It is" if count == 1 else "repositories are followed. They are"
         messages.success(request, f"{count} {are} fetched within a minute.")
     else:
-        messages.error(request, f"{len(chosen)} were chosen, and {count} are followed now. Look at the list again.")
+        messages.error(
+            request, (f"Of {len(chosen)} chosen repositories, {count} are now followed. Check the list again.")
+        )
 
 
 def _make_webhook(request: StaffRequest, key: str) -> dict[str, str]:
@@ -181,17 +186,17 @@ def _change(request: StaffRequest, act: str, key: str) -> None:
         name = str(repository)
         if act == "check":
             count = look_up_soon(repository, timezone.now())
-            messages.success(request, f"{name}: {count} sessions are looked up within a minute.")
+            messages.success(request, f"The commits of {count} sessions in {name} are looked up within a minute.")
         elif act in {"pause", "resume"}:
             repository.is_paused = act == "pause"
             repository.save(update_fields=["is_paused"])
             record(AuditKind.PROJECT, f"{act}d the repository {name}", detail=repository.url)
-            messages.success(request, f"{name} is {'not looked at for now' if act == 'pause' else 'followed again'}.")
+            messages.success(request, f"{name} is {'paused' if act == 'pause' else 'followed again'}.")
         elif act == "remove":
             mirror = mirror_of(repository)
             repository.delete()
             transaction.on_commit(mirror.delete)
             record(AuditKind.PROJECT, f"removed the repository {name}", detail=repository.url)
-            messages.success(request, f"{name} is not followed any more. Outcomes that were recorded stay.")
+            messages.success(request, f"{name} is no longer followed. Recorded outcomes stay.")
         else:
             messages.error(request, "Expected check, pause, resume or remove; nothing was changed.")

@@ -104,7 +104,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         try:
             unsaved = None if problems else draft.rubric(parent)
         except OSError as error:
-            problems = {"examples": f"The evidence of an example could not be read ({error}); remove it."}
+            problems = {"examples": f"The evidence of an example could not be read ({error}). Remove the example."}
         if unsaved is not None and request.POST.get("do") in {"save", "try"}:
             return _saved(request, unsaved)
     try:
@@ -169,9 +169,11 @@ def _rearranged(draft: Draft, post: QueryDict) -> bool:
 def _saved(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
     saved, is_new = versions.save(unsaved, author=request.user)
     if is_new:
-        messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
+        messages.success(
+            request, (f"Saved as {saved}. The new rubric is not in force yet. Try it, then put it in force.")
+        )
     else:
-        messages.info(request, f"Nothing new was saved: this rubric already exists as {saved}.")
+        messages.info(request, f"Nothing was saved, because this rubric already exists as {saved}.")
     if request.POST.get("do") == "try":
         session = urlencode({"session": request.POST.get("session", "")})
         return redirect(f"{reverse('admin:rubric_try', args=[saved.pk])}?{session}")

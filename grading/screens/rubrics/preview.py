@@ -72,5 +72,5 @@ def find_session(named: str) -> tuple[Session | None, str]:
         if len(matches) == 1:
             return matches[0], ""
         if matches:
-            return None, f"More than one session's id ends in “{named[:60]}”: write more of it."
-    return None, f"No session's id is or ends in “{named[:60]}”. Ids are on the sessions list."
+            return None, f"Several sessions have an id that ends in “{named[:60]}”. Enter more characters of the id."
+    return None, f"No session has the id “{named[:60]}” or an id that ends in it. The sessions list shows the ids."

@@ -27,7 +27,7 @@ from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
-NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose again."
+NO_SUCH_FILTER = "The link contains a filter that does not exist. Go back to the list and choose again."
 
 
 class RunForm(forms.Form):
@@ -44,7 +44,7 @@ class RunForm(forms.Form):
         # Nobody pays for more sessions than the page showed.
         if self.count > self.cleaned_data.get("seen", -1):
             raise forms.ValidationError(
-                f"More sessions match than when you looked: {self.count} now. Nothing was queued; look again."
+                f"Nothing was queued, because more sessions match now: {self.count}. Check the plan again."
             )
 
 
@@ -116,7 +116,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
         jobs = operation.given_up().filter(session=OuterRef("pk"))
         return (
             Session.objects.yours().filter(Exists(jobs)),
-            "given up by an earlier version, through no fault of their own",
+            "given up by an earlier version for reasons outside the session",
             "",
         )
     ticked = [key for text in query.getlist("session") if (key := primary_key(text))]

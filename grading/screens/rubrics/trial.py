@@ -34,9 +34,9 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
             problem = str(error)
         else:
             text = (
-                "The judge was asked. Its answer will appear here."
+                "The call is queued. The judge’s answer will appear here."
                 if job
-                else "The judge has already answered exactly this."
+                else "The judge has already answered this question."
             )
             messages.success(request, text)
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")

@@ -101,8 +101,8 @@ def activate(request: StaffRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
         job_count = versions.activate(rubric, by=request.user)
-        waiting = f" {job_count} queued job{'s are' if job_count != 1 else ' is'} asked by it." if job_count else ""
-        message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts of other rubrics on such work are stale"
+        waiting = f" {job_count} queued job{'s use' if job_count != 1 else ' uses'} it." if job_count else ""
+        message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts from other rubrics on such work are stale"
         messages.success(request, f"{message}, and hold.")
         return redirect("admin:rubric", pk=pk)
     now = timezone.now()

@@ -122,9 +122,7 @@ def rows(
         activity.append(ActivityRow(kind="Task", items=(item,), seen_in="log"))
     if signals is not None and signals.is_blind:
         item = ActivityItem(text=trajectory.blindness(signals))
-        activity.append(
-            ActivityRow(kind="Log", items=(item,), note="Too little of it for a grade, good or bad", seen_in="log")
-        )
+        activity.append(ActivityRow(kind="Log", items=(item,), note="Too little work for a grade", seen_in="log"))
     base = forge.repository(each.key for kind in OWN_PULL_REQUESTS for each in things.get(kind, ()))
     activity += [_thing(kind, same, signals, base) for kind, same in things.items()]
     activity += _artifacts(artifacts)
@@ -240,8 +238,8 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
         if signals.opaque_calls:
             whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
             notes.append(
-                f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know: their effects are unknown, "
-                "which isn’t a failure"
+                f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know. Their effects are unknown, "
+                "which doesn’t count as a failure"
             )
         if signals.failed_calls:
             notes.append(f"{signals.failed_calls} of the {signals.known_results} with a known result failed")
@@ -258,7 +256,10 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
             item = ActivityItem(code=end.stored_text[:LONGEST_TEXT], event=end.number)
         goes_on = f"{counts}; the session went on" if signals.has_model_turn else ""
         yield ActivityRow(
-            kind="API error", items=(item,), note="The log ends in it" if signals.cut else goes_on, seen_in="log"
+            kind="API error",
+            items=(item,),
+            note=("The log ends with this error") if signals.cut else goes_on,
+            seen_in="log",
         )
 
 

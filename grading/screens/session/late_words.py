@@ -21,9 +21,9 @@ def answer(request: StaffRequest, pk: int) -> HttpResponse:
         messages.error(request, f"Nothing was changed: {error}")
     else:
         if not done:
-            messages.info(request, "Somebody else has answered that already.")
+            messages.info(request, "Somebody else has already answered this claim.")
         elif adopt:
-            messages.success(request, "Adopted, and the session was settled again.")
+            messages.success(request, "The claim was adopted, and the session was settled again.")
         else:
-            messages.success(request, "Rejected: the session is unchanged.")
+            messages.success(request, "The claim was turned down. The session is unchanged.")
     return redirect("admin:session", pk=proposal.session_id)

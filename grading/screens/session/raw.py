@@ -32,7 +32,7 @@ class MarkForm(Form):
 
 
 class ReasonForm(Form):
-    why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason: it is recorded."})
+    why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason. It is recorded."})
 
 
 @staff_view("grading.add_grade")

@@ -31,7 +31,7 @@ STREAKS = "A14"
 TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
 NAMES = {
     Source.JUDGE: "The judge’s",
-    Source.CONSUMPTION: "What it left behind:",
+    Source.CONSUMPTION: "Artifacts:",
     Source.TRAJECTORY: "The trajectory’s",
     Source.JOURNAL: "The journal’s",
 }
@@ -179,8 +179,8 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
         options.append(
             Way(
                 mark="trajectory",
-                title=f"Treat {category} as looking work",
-                detail=f"A clean check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
+                title=f"Treat {category} as checking work",
+                detail=f"A check that finds nothing to do is then graded {number(trajectory.LOOKED)}",
                 link="Its properties",
                 url=reverse("admin:bandit_arm_change", args=[category.pk]),
             )
@@ -195,7 +195,7 @@ def judge_way(session: Session, job: JudgeJob | None, upcoming: NextJudging | No
         detail = ", ".join(filter(None, [f"The judge {upcoming.text}", upcoming.place]))
         return Way(mark="judge", title=title, detail=detail, upcoming=upcoming)
     if not quota.is_configured():
-        detail = "There is no judge: add a key in Settings"
+        detail = "There is no judge. Add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
     detail = "It was asked and gave no verdict" if job else "It was not asked"
     if not may_operate:
@@ -212,7 +212,7 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
     is_cut = signals is not None and trajectory.was_cut(signals)
     if signals is not None and not signals.has_model_turn and signals.api_errors:
         conditions.append(
-            MetCondition(title="The log has no model response, only API errors", detail=text, event=number)
+            MetCondition(title="The log contains no model response, only API errors", detail=text, event=number)
         )
     elif signals is not None and is_cut:
         conditions.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
@@ -227,8 +227,8 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
 
 def _unfinished(signals: Signals) -> MetCondition:
     work = f"{signals.calls} tool call{'s' * (signals.calls != 1)}" if signals.calls else "no tool call"
-    detail = f"After {work}: no final message, no merge, no green tests"
-    return MetCondition(title="The work was not finished before it", detail=detail)
+    detail = f"After {work}, there is no final message, no merge and no passing tests"
+    return MetCondition(title="The work was not finished before that", detail=detail)
 
 
 def rule_for_runs() -> monitoring.Rule | None:

@@ -13,7 +13,7 @@ from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.log_formats import describe_unknown
 
-NONE = "No transcript that could be used was received."
+NONE = "No usable transcript was received."
 QUERY_LIMIT = 200
 # The URL parameters of a position in the transcript.
 PLACE = ("tab", "event", "page", "q", "after", "saved")

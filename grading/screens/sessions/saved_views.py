@@ -74,7 +74,9 @@ def change(request: StaffRequest, pk: int) -> HttpResponse:
     try:
         if "delete" in request.POST:
             views.delete(view, request.user)
-            messages.success(request, f"“{view.name}” is deleted. Its filters are still set: save them to restore it.")
+            messages.success(
+                request, (f"“{view.name}” is deleted. Its filters are still set. To restore the view, save them again.")
+            )
         else:
             views.change(
                 view,

@@ -49,7 +49,7 @@ class InvitationForm(forms.Form):
         address: str = self.cleaned_data["address"].lower()
         for user in User.objects.filter(email__iexact=address) | User.objects.filter(username__iexact=address):
             if user.has_usable_password() or user.last_login or not user.is_active:
-                raise forms.ValidationError(f"{user.get_username()} has this address already.")
+                raise forms.ValidationError(f"{user.get_username()} already has this address.")
         return address
 
 

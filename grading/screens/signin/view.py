@@ -38,7 +38,7 @@ class SignInForm(AdminAuthenticationForm):
         seconds = getattr(self.request, "seconds_to_wait", 0)
         if seconds:
             return ValidationError(
-                f"Too many attempts failed here. Try again in {duration(seconds)}; until then no password is checked."
+                f"Too many attempts have failed. Try again in {duration(seconds)}. Until then, no password is checked."
             )
         return super().get_invalid_login_error()
 

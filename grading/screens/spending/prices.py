@@ -39,7 +39,7 @@ def dollars_field(label: str, *, help_text: str = "", required: bool = True) -> 
 class PriceForm(forms.Form):
     """A price in dollars for a million tokens. Cached input and cache writes cost as much as input by default."""
 
-    model = forms.CharField(max_length=120, help_text="As the transcripts name it, in full.")
+    model = forms.CharField(max_length=120, help_text="The full name, as transcripts write it.")
     valid_from = forms.DateField(
         label="From",
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
@@ -53,7 +53,9 @@ class PriceForm(forms.Form):
     def clean_model(self) -> str:
         name = str(self.cleaned_data["model"])
         if UNSEEN.search(name):
-            raise forms.ValidationError("Expected the name of a model; got one with invisible characters. Type it.")
+            raise forms.ValidationError(
+                "The model’s name contains invisible characters. Type the name instead of pasting it."
+            )
         return name
 
     def price(self) -> ModelPrice:
@@ -92,19 +94,19 @@ def show(request: StaffRequest) -> HttpResponse:
         if act == "remove":
             price = get_object_or_404(ModelPrice, pk=primary_key(request.POST.get("price", "")))
             count = repricing.remove_price(price)
-            messages.success(request, f"The price of {price} is removed, and {_sessions(count)} priced again.")
+            messages.success(request, f"The price of {price} was removed, and {_sessions(count)} repriced.")
             return redirect("admin:prices")
         if act == "subscriptions":
             chosen = request.POST.getlist("agent")
             for agent in Agent.objects.filter(is_sample=False):
                 repricing.set_subscription(agent, has_subscription=agent.name in chosen)
-            messages.success(request, "The subscriptions are saved. No cost changed, only how pages label it.")
+            messages.success(request, "The subscriptions are saved. Costs stay the same, only their label changes.")
             return redirect("admin:prices")
         form = PriceForm(request.POST)
         if form.is_valid():
             price = form.price()
             count = repricing.set_price(price, by=request.user)
-            messages.success(request, f"The price of {price} is set, and {_sessions(count)} priced again.")
+            messages.success(request, f"The price of {price} was saved, and {_sessions(count)} repriced.")
             return redirect("admin:prices")
     context = {
         "title": "Prices",

@@ -121,7 +121,7 @@ def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
         each = sums.get(day, UsageSum())
         label = f"{day:%-d %b}: {usd(each.paid_usd)} for {each.sessions:,} session{'' if each.sessions == 1 else 's'}"
         if each.covered:
-            label += f", and {usd(each.covered_usd)} that subscriptions cover"
+            label += f", and {usd(each.covered_usd)} covered by subscriptions"
         bars.append(
             charts.DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label)
         )

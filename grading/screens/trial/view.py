@@ -31,7 +31,7 @@ STOP_SECONDS = 1.0  # from the reply with the password to the end of the trial
 # Grades of sessions that no judge or person has read.
 NOT_GRADED = ("", Source.FLOOR)
 HOW_IT_ENDED = {
-    Outcome.INFRASTRUCTURE: "ended by an error of the service",
+    Outcome.INFRASTRUCTURE: "ended by a provider error",
     Outcome.FAILED: "failed",
     Outcome.REFUSED: "refused",
 }
@@ -87,7 +87,9 @@ def keep(request: StaffRequest) -> HttpResponse:
         problem = trouble(error)
         if problem is None:
             raise
-        messages.error(request, f"Not kept. {problem.title}: {problem.words} Then press Keep this again.")
+        messages.error(
+            request, (f"The trial was not kept. {problem.title}: {problem.words} Then press “Keep this” again.")
+        )
         return redirect("admin:trial")
     threading.Timer(STOP_SECONDS, keeping.when_kept).start()
     context = {

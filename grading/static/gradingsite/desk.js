@@ -36,7 +36,7 @@
       const landed = new URL(reply.url);
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
       const main = $('main.desk', page);
-      if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again: what you typed is kept.', true);
+      if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again. Your input is kept.', true);
       else if (main) {
         landed.hash = new URL(url, location).hash;
         show(page, main, landed, { ...options, redirected: reply.redirected });
@@ -44,7 +44,7 @@
       else if (reply.ok) location.assign(landed);
       else say(refusal(reply.status), true);
     } catch (error) {
-      say('The site could not be reached, and nothing was saved: what you typed is kept. Try again.', true);
+      say('The site could not be reached, and nothing was saved. Your input is kept. Try again.', true);
     } finally {
       busy = false;
       desk().removeAttribute('aria-busy');
@@ -53,7 +53,7 @@
 
   function refusal(status) {
     if (status === 403) return 'That was refused: your role does not allow it, or you logged in anew meanwhile. What you typed is kept; submit again, or reload.';
-    return 'The site answered with an error (' + status + '), and nothing was saved. What you typed is kept; try again.';
+    return 'The site answered with an error (' + status + '), and nothing was saved. Your input is kept. Try again.';
   }
 
   function show(page, main, landed, options) {
@@ -125,7 +125,7 @@
         if (held) held.replaceWith(part);
         if (part.dataset.names) names(part.dataset.names);
       }
-    } catch (error) { if (mine === asked) say('The effect could not be drawn: the site did not answer. You can still submit.', false); }
+    } catch (error) { if (mine === asked) say('The effect can’t be shown because the site did not answer. You can still submit.', false); }
   }
 
   let digits = '', digitAt = 0;
@@ -144,7 +144,7 @@
     const button = $('[data-submit]'), held = $('.keybar [data-key="a"]');
     const shown = held && !held.classList.contains('off') && held.textContent.match(/accept\s+(\S+)/);
     if (!button) return;
-    if (!shown) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade: type yours, or R to look first.' : 'There is nothing to accept: nobody has graded it yet. Type a grade.', false);
+    if (!shown) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade. Type your grade, or press R to reveal the reward.' : 'There is nothing to accept, because nobody has graded this session yet. Type a grade.', false);
     field('value').value = shown[1];
     typed();
     button.value = 'accept';
@@ -154,7 +154,7 @@
   function submit() {
     const button = $('[data-submit]');
     if (!button) return;
-    if (!field('value').value.trim()) return say('Choose a grade first: a stop of the scale, or 0–9 on the keys.', false);
+    if (!field('value').value.trim()) return say('Choose a grade first: click a mark on the scale, or press 0–9.', false);
     send($('#answer'), button);
   }
 
@@ -193,7 +193,7 @@
     if (here < 0) at = by > 0 ? 0 : -1;
     if (rows[at]) return go(rows[at].href);
     if (here < 0 && by > 0) return go($('.rail-views').action);
-    say(by > 0 ? 'This is the last one in the list.' : 'This is the first one in the list.', false);
+    say(by > 0 ? 'This is the last session in the list.' : 'This is the first session in the list.', false);
   }
 
   // Find is the transcript's own key; where another tab is open, the transcript comes first.
@@ -258,7 +258,7 @@
     w: () => { const reason = field('reason'); if (reason) reason.focus(); },
     x: () => ask('x'), e: () => ask('e'), f: () => ask('f'), s: () => ask('s'), c: () => ask('c'),
     j: () => step(1), k: () => step(-1), enter: submit, '/': find,
-    u: () => { const form = $('#undo-last'); if (form) send(form); else say('There is nothing of yours to undo.', false); },
+    u: () => { const form = $('#undo-last'); if (form) send(form); else say('You have no answer to undo.', false); },
   };
 
   function press(key) {

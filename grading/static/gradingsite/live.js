@@ -73,7 +73,7 @@
       if (before && after && before !== after) news = old.dataset.what + ': ' + before + ' → ' + after + ', ' + site.at;
       replace(old, fresh[index]);
     });
-    if (isLeft) news = 'Something on this page has changed. Reload it when you have finished here.';
+    if (isLeft) news = 'Something on this page has changed. Reload the page when you have finished.';
     if (news) { said.textContent = news; said.hidden = false; }
     version = site.version;
   }

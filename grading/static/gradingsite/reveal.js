@@ -17,7 +17,7 @@ function wrap(root) {
       button.type = 'button';
       button.className = 'hidden-mark';
       button.textContent = match[0];
-      button.title = 'Show what is hidden; that you looked is written down';
+      button.title = 'Show the hidden text; this is recorded';
       parts.append(node.data.slice(done, match.index), button);
       done = match.index + match[0].length;
     }
