@@ -1,6 +1,5 @@
 """What an arm's presence does: drawn or merely seen, never mixed, and no word stronger than the numbers (I110–I122)."""
 
-import re
 from datetime import date
 
 import numpy as np
