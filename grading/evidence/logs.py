@@ -187,9 +187,8 @@ def update_summary(
 ) -> tuple[SessionLog | None, list[tuple[Evidence, Records]], bool]:
     """Choose the session's logs that count and store their summary.
 
-    `before` is the stored summary, if there is one, and `old_anchors` are the session's stored anchors.
-
-    Returns the summary, the chosen logs with their records, and whether the choice differs from the stored one.
+    `before` is the stored summary, if there is one, and `old_anchors` are the session's stored anchors. Returns the
+    summary, the chosen logs with their records, and whether the choice differs from the stored one.
     """
     chosen, parent = _choose(session)
     if before is None and not chosen:

@@ -254,7 +254,7 @@ class _SessionGroup:
         sessions that have an anchor in common with one of these belong to the group, too.
         """
         self._near: dict[int, set[int]] = {}
-        grouped = sessions | self._find_sharers(sessions, MAX_COMPARED) if with_sharers else sessions
+        grouped = sessions | (self._find_sharers(sessions, MAX_COMPARED) if with_sharers else set())
         self.logs = _logs_with_parts(grouped)
         with_parts = grouped | self.logs.keys()
         everyone = with_parts | self._find_sharers(with_parts)
@@ -475,6 +475,7 @@ def decide_owners(lookups: set[str], new: Sequence[Artifact] = (), dropped: Sequ
             changed[owned_by].append(row.pk)
             root = roots[row.session_id]
             owners = {row.owned_by_id or row.session_id, owner}
+            # Nothing changes for a session whose claim passes between two others of its agent.
             if root.pk in owners or {agents.get(each) for each in owners} != {root.agent_id}:
                 affected |= {root.pk, row.session_id}
         row.owned_by_id = owned_by
