@@ -164,7 +164,7 @@ class TranscriptHeader:
     `repository` is the URL of the remote; `parent_id` is the session that started this one, if `is_subagent`.
     """
 
-    harness: str
+    harness: str = ""
     session_id: str | None = None
     model: str | None = None
     cwd: str | None = None

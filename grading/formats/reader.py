@@ -6,6 +6,7 @@ or its output, if it is random enough; else a digest of the payload without the 
 gptme: a digest of role, time and content. Long identities are replaced by digests of 16 hexadecimal digits.
 """
 
+import dataclasses
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -128,7 +129,9 @@ class Parser(Recogniser):
 
     @abstractmethod
     def header(self) -> TranscriptHeader:
-        """The transcript's metadata so far; complete after the last record."""
+        """The transcript's metadata so far, without harness and times, which the reader adds; complete after the last
+        record.
+        """
 
     def finish(self) -> list[Event]:
         """Events that could only be completed at the end of the file."""
@@ -325,7 +328,10 @@ class TranscriptReader:
 
     @property
     def header(self) -> TranscriptHeader:
-        return self._parser.header()
+        parser = self._parser
+        return dataclasses.replace(
+            parser.header(), harness=parser.format, started_at=parser.started_at, ended_at=parser.ended_at
+        )
 
     @property
     def report(self) -> ParseReport:

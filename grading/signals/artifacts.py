@@ -270,8 +270,8 @@ def _rows_beyond_edits(added: list[str], removed: Sequence[str]) -> Iterator[str
     """
     unmatched = [_distinct_words(row) for row in removed]  # the words of removed rows without an edit so far
     for row in added:
-        words = _distinct_words(row)
-        similarities = [len(words & other) / max(1, len(words | other)) for other in unmatched]
+        row_words = _distinct_words(row)
+        similarities = [len(row_words & other) / max(1, len(row_words | other)) for other in unmatched]
         highest = max(similarities, default=0.0)
         if highest >= MIN_ROW_SIMILARITY:
             del unmatched[similarities.index(highest)]

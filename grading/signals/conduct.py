@@ -149,7 +149,7 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
 
 def _always_prints(command: ShellCommand, *, is_piped: bool) -> bool:
     """Whether a command prints something whenever it succeeds."""
-    arguments = _words(command)[1:]
+    arguments = _operand_words(command)[1:]
     if command.program == "git":
         is_plain = len(arguments) == 1 and not command.has_option(*NARROWING_FLAGS)
         return is_plain and arguments[0] in PRINTING_GIT
@@ -162,8 +162,8 @@ def _watches(command: ShellCommand) -> bool:
     """Whether the command queries a state that changes by itself, such as the time, a process or a CI run."""
     if command.program == "tail" and command.has_option("-f", "-F", "--follow"):
         return True
-    words = _words(command)
-    return command.program in WATCHERS or words[:2] in WATCHING_VERBS or words[:3] in WATCHING_VERBS
+    operand_words = _operand_words(command)
+    return command.program in WATCHERS or operand_words[:2] in WATCHING_VERBS or operand_words[:3] in WATCHING_VERBS
 
 
 def _only_reads(command: ShellCommand) -> bool:
@@ -174,13 +174,13 @@ def _only_reads(command: ShellCommand) -> bool:
     if program in CHANGING_FLAGS and command.has_option(*CHANGING_FLAGS[program]):
         return False
     if program == "git":
-        return not READING_GIT.isdisjoint(_words(command)[1:2]) or _watches(command)
+        return not READING_GIT.isdisjoint(_operand_words(command)[1:2]) or _watches(command)
     if program in SQL_PROGRAMS:
         return any(SQL_QUERY.match(word) for word in command.argv[1:])
     return not program or program in READING_PROGRAMS or _watches(command)
 
 
-def _words(command: ShellCommand) -> tuple[str, ...]:
+def _operand_words(command: ShellCommand) -> tuple[str, ...]:
     """The program and its arguments without options, and for git without the values of git's own options."""
     return (command.program, *operands(command.argv[1:], GIT_VALUED if command.program == "git" else ()))
 

@@ -147,5 +147,7 @@ def parse_tool_call(name: str, arguments: Mapping[str, Any]) -> ForgeRequest | N
 
 def _digest(body: str) -> str:
     """A digest by which a comment posted twice is recognised, whatever its white space; "" for an empty one."""
-    words = " ".join(body.split())
-    return hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=12).hexdigest() if words else ""
+    plain_body = " ".join(body.split())
+    if not plain_body:
+        return ""
+    return hashlib.blake2b(plain_body.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -85,7 +85,7 @@ class Antigravity(BlockParser):
         return self.chain_identity(record)
 
     def header(self) -> TranscriptHeader:
-        return TranscriptHeader(harness=self.format, started_at=self.started_at, ended_at=self.ended_at)
+        return TranscriptHeader()
 
     def _response(self, record: Record) -> Iterator[Event]:
         """Events of a planner's response: its thinking, its text and its calls, which get ids of our own."""

@@ -85,12 +85,9 @@ class Atif(BlockParser):
     def header(self) -> TranscriptHeader:
         name, version = text(self._agent.get("name")), text(self._agent.get("version"))
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._session_id,
             model=self.model or text_or_none(self._agent.get("model_name")),
             harness_version=f"{name} {version}".strip() or None,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     def _step(self, step: Record) -> Iterator[Event]:

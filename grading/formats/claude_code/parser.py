@@ -152,14 +152,11 @@ class ClaudeCode(Parser):
         session = self._session or self._metadata.get("session_id")
         is_subagent = self._sidechain_flags == {True}
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._metadata.get("agent_id") if is_subagent else session,
             model=self.model or self._metadata.get("model"),
             cwd=self._metadata.get("cwd"),
             branch=self._metadata.get("branch"),
             harness_version=self._metadata.get("version"),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=titles[0] if titles else None,
             is_subagent=is_subagent,
             parent_id=session if is_subagent else None,

@@ -174,15 +174,12 @@ class Codex(Parser):
         spawned = mapping(mapping(source.get("subagent")).get("thread_spawn"))
         parent = text_or_none(meta.get("parent_thread_id")) or text_or_none(spawned.get("parent_thread_id"))
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._session_id or self._exec.thread,
             model=self.model or self._current_model or None,
             cwd=text_or_none(meta.get("cwd")),
             branch=text_or_none(mapping(meta.get("git")).get("branch")),
             repository=text_or_none(mapping(meta.get("git")).get("repository_url")),
             harness_version=text_or_none(meta.get("cli_version")),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=self._title,
             is_subagent=is_subagent,
             parent_id=(parent or text_or_none(meta.get("forked_from_id"))) if is_subagent else None,

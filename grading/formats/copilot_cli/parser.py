@@ -130,15 +130,12 @@ class CopilotCli(Parser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._session.get("id"),
             model=self.model or self._chosen_model or None,
             cwd=self._session.get("cwd"),
             branch=self._session.get("branch"),
             repository=self._session.get("repository"),
             harness_version=self._session.get("version"),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=self._title,
         )
 

@@ -55,4 +55,4 @@ class Cursor(BlockParser):
         return self.chain_identity(record)
 
     def header(self) -> TranscriptHeader:
-        return TranscriptHeader(harness=self.format, model=self._model or None)
+        return TranscriptHeader(model=self._model or None)

@@ -98,13 +98,10 @@ class Droid(BlockParser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._session.get("id") or self._session.get("session_id") or self._session.get("sessionId"),
             model=self.model or self._session.get("model"),
             cwd=self._session.get("cwd"),
             harness_version=self._session.get("version"),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=text_or_none(self._session.get("title")),
         )
 

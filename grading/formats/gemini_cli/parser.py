@@ -105,12 +105,9 @@ class GeminiCli(Parser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=text_or_none(self._session.get("sessionId")),
             model=self.model,
             cwd=text_or_none(next(iter(items(self._session.get("directories"))), None)),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=text_or_none(self._session.get("summary")),
             is_subagent=self._session.get("kind") == "subagent",
         )

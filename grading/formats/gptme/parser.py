@@ -130,12 +130,9 @@ class Gptme(Parser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._terminal.get("logdir", "").rpartition("/")[2] or None,
             model=self.model or self._terminal.get("model"),
             harness_version=self._version,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     def _terminal_events(self, session: Record) -> list[Event]:

@@ -117,12 +117,9 @@ class InspectAi(Parser):
     def header(self) -> TranscriptHeader:
         run = text_or_none(self._evaluation.get("eval_id")) or text_or_none(self._evaluation.get("run_id"))
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._session_ids[0] if len(self._session_ids) == 1 else run,
             model=text_or_none(self._evaluation.get("model")),
             harness_version=self._version,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=text_or_none(self._evaluation.get("task")),
         )
 

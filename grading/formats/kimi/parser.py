@@ -107,12 +107,9 @@ class Kimi(BlockParser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             model=self._model or None,
             cwd=self._cwd,
             harness_version=None if self._version is None else f"protocol {self._version}",
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     def _loop_event(self, event: Record, at: datetime | None) -> list[Event] | None:

@@ -79,11 +79,8 @@ class MiniSweAgent(BlockParser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             model=self._model or None,
             harness_version=text_or_none(self._info.get("mini_version")),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     @property

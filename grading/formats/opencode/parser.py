@@ -87,13 +87,10 @@ class OpenCode(Parser):
     def header(self) -> TranscriptHeader:
         parent = text_or_none(self._info.get("parentID"))
         return TranscriptHeader(
-            harness=self.format,
             session_id=text_or_none(self._info.get("id")),
             model=self.model,
             cwd=text_or_none(self._info.get("directory")) or self._cwd,
             harness_version=text_or_none(self._info.get("version")),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=text_or_none(self._info.get("title")),
             is_subagent=parent is not None,
             parent_id=parent,

@@ -112,10 +112,7 @@ class OpenHands(Parser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             model=self.model or self._configured_model or None,
-            started_at=self.started_at,
-            ended_at=self.ended_at,
             title=self._title,
         )
 

@@ -94,12 +94,9 @@ class Pi(BlockParser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=text_or_none(self._session.get("id")),
             model=self.model or self._settings.get("model"),
             cwd=text_or_none(self._session.get("cwd")),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     def _message(self, message: Record, at: datetime | None) -> Iterator[Event]:

@@ -82,14 +82,11 @@ class Qwen(BlockParser):
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
-            harness=self.format,
             session_id=self._fields.get("sessionId"),
             model=self.model,
             cwd=self._fields.get("cwd"),
             branch=self._fields.get("gitBranch"),
             harness_version=self._fields.get("version"),
-            started_at=self.started_at,
-            ended_at=self.ended_at,
         )
 
     def _part(self, part: Record, kind: str, at: datetime | None) -> Iterator[Event]:

@@ -73,7 +73,7 @@ class SweAgent(Parser):
         return self.chain_identity(record.get("value"))
 
     def header(self) -> TranscriptHeader:
-        return TranscriptHeader(harness=self.format, model=self._model)
+        return TranscriptHeader(model=self._model)
 
     def _step(self, step: Record) -> Iterator[Event]:
         """A response with its action, and the observation."""
