@@ -173,8 +173,8 @@ def require_room(version: PolicyVersion, agent: str, decisions: QuerySet[Any], n
     more = f" and {len(open_ids) - MAX_LISTED} more" if len(open_ids) > MAX_LISTED else ""
     raise TooManyOpen(
         f"{len(open_ids)} decisions of {version.bandit.name!r} have no session yet, and the limit is {limit}: "
-        f"{listed}{more}. Send the session of one of them, or begin it: asked again with its id, the site gives the "
-        f"same answer. A decision counts as open for {OPEN_FOR // timedelta(hours=1)} hours. An override has no limit."
+        f"{listed}{more}. Send the session of one of them, or ask for one again by its id: the answer is the "
+        f"same. A decision counts as open for {OPEN_FOR // timedelta(hours=1)} hours. An override has no limit."
     )
 
 

@@ -25,6 +25,8 @@ from grading.models.quota import CLOSED_STATES
 MIN_SESSIONS = 5
 # Shorter outages have no mark.
 MIN_OUTAGE = dt.timedelta(hours=1)
+# An outage that began this long before the span is not looked for.
+MAX_OUTAGE = dt.timedelta(days=30)
 # The most marks of each kind; the newest are kept.
 MOST = 20
 
@@ -145,9 +147,10 @@ def _policies(span: Span) -> Iterator[TimeMark]:
 
 def _outages(span: Span) -> Iterator[TimeMark]:
     """Periods of at least MIN_OUTAGE in which a judge could not be called. One that goes on has no end."""
-    rows = QuotaTransition.objects.filter(at__lt=_end(span)).order_by("quota", "at", "pk").select_related("quota")
+    since = midnight(span.first) - MAX_OUTAGE
+    rows = QuotaTransition.objects.filter(at__gte=since, at__lt=_end(span)).select_related("quota")
     by_quota: dict[int, list[QuotaTransition]] = defaultdict(list)
-    for row in rows.filter(at__gte=midnight(span.first) - dt.timedelta(days=30)):
+    for row in rows.order_by("quota", "at", "pk"):
         by_quota[row.quota_id].append(row)
     for transitions in by_quota.values():
         yield from _closed_times(transitions, span)

@@ -95,11 +95,14 @@ def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
     """
 
     def register(examine: Examine) -> FlagRule:
-        defaults = {
-            "find": lambda now: rule.summarize_flags(recent_flags(now).get(rule.id, ())),
-            "list_sessions": lambda about, now: rule.list_flagged(about, now),  # noqa: PLW0108 - not defined yet
-        }
-        rule: FlagRule = FlagRule(examine=examine, **{**defaults, **fields})
+        # Both read `rule` when they are called, after it is made below.
+        def find(now: dt.datetime) -> Iterable[Finding]:
+            return rule.summarize_flags(recent_flags(now).get(rule.id, ()))
+
+        def list_sessions(about: str, now: dt.datetime) -> Sequence[int]:
+            return rule.list_flagged(about, now)
+
+        rule = FlagRule(examine=examine, **{"find": find, "list_sessions": list_sessions, **fields})
         RULES[rule.id] = rule
         return rule
 

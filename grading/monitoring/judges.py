@@ -386,24 +386,26 @@ MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 def monoculture(now: dt.datetime) -> Iterable[Finding]:
     """A16. If all judges are of one family, its bias can't be told from its calibration."""
     rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
-    judged: Counter[str] = Counter()
-    # The number and the sum of each judge's verdicts on its own family and on others.
-    numbers, sums = Counter[tuple[str, bool]](), defaultdict[tuple[str, bool], float](float)
+    by_family: Counter[str] = Counter()
+    # The number and the sum of each judge's verdicts on (True) its own family and (False) others.
+    numbers: Counter[tuple[str, bool]] = Counter()
+    sums: dict[tuple[str, bool], float] = defaultdict(float)
     for model, session_model, n, total in rows:
-        judged[family(model)] += n
+        by_family[family(model)] += n
         if session_model:
-            side = (model, family(session_model) == family(model))
-            numbers[side] += n
-            sums[side] += total
-    whole = judged.total()
-    name, most = next(iter(judged.most_common(1)), ("", 0))
-    if whole >= MIN_OF_FAMILIES and most > MAX_SHARE_OF_FAMILY * whole:
-        yield Finding(
-            about="share",
-            detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so a bias of this family would "
-            "go unnoticed. Set JUDGE_SECOND_MODEL to a model of another family and let it judge a quarter of "
-            "the sessions.",
-        )
+            is_own = family(session_model) == family(model)
+            numbers[model, is_own] += n
+            sums[model, is_own] += total
+    count = by_family.total()
+    if count >= MIN_OF_FAMILIES:
+        name, most = by_family.most_common(1)[0]
+        if most > MAX_SHARE_OF_FAMILY * count:
+            yield Finding(
+                about="share",
+                detail=f"{most} of {count} verdicts in 14 days come from the {name} family, so a bias of this family "
+                "would go unnoticed. Set JUDGE_SECOND_MODEL to a model of another family and let it judge a quarter "
+                "of the sessions.",
+            )
     for model in sorted({model for model, _is_own in numbers}):
         n_own, n_others = numbers[model, True], numbers[model, False]
         if min(n_own, n_others) < MIN_OF_EACH:

@@ -104,10 +104,10 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
     summarize=_summarize_ungraded,
 )
 def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -> str:
-    """The founding rule: there is work that everybody can see, and no grade accounts for it.
+    """Why the session is flagged: it left work that everybody can see, and no grade accounts for that work; else "".
 
-    If a verdict was requested, only a verdict does, whatever a fallback says. Otherwise a trajectory that saw the work
-    does, too, because a site without a judge has an alarm of its own.
+    A judge's or a person's verdict always accounts for it. So does a trajectory's grade that saw the work, unless a
+    requested verdict is overdue; a site without a judge has an alarm of its own.
     """
     if any(source in grades and grades[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
         return ""

@@ -6,7 +6,7 @@ The regular expressions below find words of outcome and what negates them. All r
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
@@ -171,26 +171,35 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     A journal without headings is one assessment. Sections about plans, context and reading are left out.
     """
     lines = text.removeprefix("\ufeff").split("\n")
-    start = 0
-    if lines[0].strip() == "---":  # front matter, to the next such line; if there is none, it isn't front matter
-        ends = (index for index, line in enumerate(lines) if index > 0 and line.strip() in ("---", "..."))
-        start = next(ends, -1) + 1
+    start = _front_matter_length(lines)
     fence = ""  # the marks that opened the code block around the line; empty outside of one
-    is_self = not any(HEADING.match(line) for line in lines)
-    is_elsewhere = False
+    is_assessment = not any(HEADING.match(line) for line in lines)
+    is_skipped = False  # whether the section is about plans, context or reading
     for number, line in enumerate(lines[start:], start=start + 1):
         mark = FENCE.match(line)
         if mark is not None and (not fence or mark["mark"].startswith(fence)):
             fence = "" if fence else mark["mark"][:3]
             continue
-        if fence or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")) or OPEN_TASK.match(line):
+        is_quote_or_table = line.lstrip().startswith((">", "|"))
+        is_indented_code = line.startswith(("    ", "\t"))
+        if fence or is_quote_or_table or is_indented_code or OPEN_TASK.match(line):
             continue
         heading = HEADING.match(line)
         if heading is not None:
-            is_elsewhere = ELSEWHERE.search(heading["title"]) is not None
-            is_self = not is_elsewhere and SELF.search(heading["title"]) is not None
-        elif not is_elsewhere:
-            yield number, line, is_self
+            is_skipped = ELSEWHERE.search(heading["title"]) is not None
+            is_assessment = not is_skipped and SELF.search(heading["title"]) is not None
+        elif not is_skipped:
+            yield number, line, is_assessment
+
+
+def _front_matter_length(lines: Sequence[str]) -> int:
+    """The number of lines of YAML front matter, with its "---" lines; 0 if there is none or it doesn't end."""
+    if lines[0].strip() != "---":
+        return 0
+    for index, line in enumerate(lines[1:], start=1):
+        if line.strip() in ("---", "..."):
+            return index + 1
+    return 0
 
 
 def _find_hits(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:

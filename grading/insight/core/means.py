@@ -47,12 +47,12 @@ def half_width(table: CellTable, measure: str, value: float) -> float | None:
     """Half of the width of the 90 % interval of the mean `value`, None for a single session."""
     sums = table.sums[measure]
     known = float(sums.count.sum())
+    if known <= 1:
+        return None
     _, day = np.unique(table.days, return_inverse=True)
     counts = group_sums(day, sums.count, int(day.max()) + 1)
     totals = group_sums(day, sums.total, int(day.max()) + 1)
     days = int((counts > 0).sum())
-    if known <= 1:
-        return None
     if days < MIN_CLUSTERS:
         freedom, variance = known - 1, _squared_deviations(sums, value) / known / (known - 1)
     else:

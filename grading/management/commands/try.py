@@ -82,13 +82,13 @@ class Command(BaseCommand):
 
     def agrees_to_copy(self, folders: Sequence[Path], *, yes: bool) -> bool:
         """Whether the person agrees to copies of all logs. Raises CommandError if nobody can be asked."""
-        files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-        size = sum(path.stat().st_size for path in files)
-        what = f"{len(files):,} files ({size / 1e6:,.0f} MB, stored compressed)"
         if yes:
             return True
         if not sys.stdin.isatty():
             raise CommandError("--keep asks before it copies, and nobody can answer here: add --yes")
+        files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+        size = sum(path.stat().st_size for path in files)
+        what = f"{len(files):,} files ({size / 1e6:,.0f} MB, stored compressed)"
         return input(f"Copy {what} to {settings.STATE_DIR}? [y/N] ").strip().lower() in {"y", "yes"}
 
     def serve(self, folders: Sequence[Path], *, keeps: bool, opens_browser: bool) -> None:
