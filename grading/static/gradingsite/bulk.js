@@ -1,15 +1,14 @@
-// What correcting all of them does, as it is typed: asks the server to reckon, which saves nothing. Without script,
-// "Preview" does.
+// Previews the effect of a bulk correction while it is typed; nothing is saved. Without JavaScript, "Preview" does this.
 (function () {
   'use strict';
   const form = document.querySelector('form[data-bulk]');
   if (!form) return;
   const panel = document.getElementById('effect');
   const submit = form.querySelector('[data-submit]');
-  let timer, last = 0;
+  let timer, requests = 0;
 
   function show() {
-    const mine = ++last;
+    const request = ++requests;
     const body = new FormData(form);
     body.set('preview', 'panel');
     form.classList.add('stale');
@@ -19,12 +18,12 @@
         return reply.text();
       })
       .then(function (html) {
-        if (mine !== last) return;
+        if (request !== requests) return;
         panel.innerHTML = html;
         submit.textContent = panel.firstElementChild.dataset.names;
         form.classList.remove('stale');
       })
-      .catch(function () { if (mine === last) form.classList.remove('stale'); });
+      .catch(function () { if (request === requests) form.classList.remove('stale'); });
   }
 
   form.addEventListener('input', function (event) {

@@ -1,4 +1,4 @@
-// What a rule catches, as it is typed: asks the server to count, which saves nothing. Without script, "Preview" does.
+// Previews the sessions that a rule matches while it is typed; nothing is saved. Without JavaScript, "Preview" does this.
 (function () {
   'use strict';
   const form = document.querySelector('form[data-draft]');
@@ -7,11 +7,11 @@
   const set = form.querySelector('[data-set]');
   const add = form.querySelector('[data-add]');
   const rows = Array.from(form.querySelectorAll('[data-cond]'));
-  let timer, last = 0;
+  let timer, requests = 0;
 
   function blank(row) { return !row.querySelector('input').value; }
 
-  // Conditions that nothing was typed into come when they are asked for.
+  // Blank conditions are hidden until they are added.
   rows.forEach(function (row, index) { row.hidden = index > 0 && blank(row); });
   function more() { add.hidden = !rows.some(function (row) { return row.hidden; }); }
   add.addEventListener('click', function () {
@@ -23,7 +23,7 @@
   more();
 
   function show() {
-    const mine = ++last;
+    const request = ++requests;
     const body = new FormData(form);
     body.set('do', 'panel');
     form.setAttribute('aria-busy', 'true');
@@ -33,7 +33,7 @@
         return reply.text();
       })
       .then(function (html) {
-        if (mine !== last) return;
+        if (request !== requests) return;
         panel.innerHTML = html;
         const count = Number(panel.firstElementChild.dataset.count) || 0;
         form.elements.expected.value = count;
@@ -41,7 +41,7 @@
         set.textContent = 'Save and set ' + count + (count === 1 ? ' category' : ' categories');
       })
       .catch(function () {})
-      .finally(function () { if (mine === last) form.removeAttribute('aria-busy'); });
+      .finally(function () { if (request === requests) form.removeAttribute('aria-busy'); });
   }
 
   form.addEventListener('input', function () {

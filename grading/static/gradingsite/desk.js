@@ -1,31 +1,32 @@
-// The review desk by keyboard. The server draws everything: each form and link here is asked for in the background and
-// the page's main part is put in the place of the old one. Nothing is looked up before it is needed, so that it may change.
+// The review desk with the keyboard. The server renders everything: forms and links are fetched in the background, and
+// the fetched page's <main> replaces the present one. Elements are looked up at each use, because they are replaced.
 (function () {
   'use strict';
   const RENEW = 60000, PAUSE = 120, SECOND_DIGIT = 800;
   const $ = (selector, under) => (under || document).querySelector(selector);
   const desk = () => $('main.desk');
   const field = (name) => { const form = $('#answer'); return form && form.elements[name]; };
-  const place = () => location.pathname + location.search;
-  let busy = false, shown = place();
+  const address = () => location.pathname + location.search;
+  let busy = false, shownAddress = address();
 
-  // ---------- talking to the server ----------
+  // ---------- requests ----------
   function csrf() {
     const name = desk().dataset.csrf + '=';
-    const found = document.cookie.split('; ').find((part) => part.startsWith(name));
-    return found ? found.slice(name.length) : '';
+    const cookie = document.cookie.split('; ').find((part) => part.startsWith(name));
+    return cookie ? cookie.slice(name.length) : '';
   }
 
-  function say(text, grave) {
-    const place = $('#status') || $('.status');
-    if (!place) return;
+  // Shows a message in the status line.
+  function say(text, isError) {
+    const status = $('#status') || $('.status');
+    if (!status) return;
     const line = document.createElement('p');
-    line.className = grave ? 'grave' : '';
+    line.className = isError ? 'grave' : '';
     line.textContent = text;
-    place.replaceChildren(line);
+    status.replaceChildren(line);
   }
 
-  // Asks, and shows the answer in the page's place. What was typed stays where nothing came back.
+  // Fetches a page of the desk and shows it. If that fails, the present page stays, with what was typed.
   async function go(url, options) {
     if (busy) return;
     busy = true;
@@ -33,15 +34,15 @@
     clearTimeout(timer);
     try {
       const reply = await fetch(url, { headers: { Accept: 'text/html' }, ...options });
-      const landed = new URL(reply.url);
+      const finalUrl = new URL(reply.url);
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
       const main = $('main.desk', page);
-      if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again. Your input is kept.', true);
+      if (finalUrl.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again. Your input is kept.', true);
       else if (main) {
-        landed.hash = new URL(url, location).hash;
-        show(page, main, landed, { ...options, redirected: reply.redirected });
+        finalUrl.hash = new URL(url, location).hash;
+        show(page, main, finalUrl, { ...options, redirected: reply.redirected });
       }
-      else if (reply.ok) location.assign(landed);
+      else if (reply.ok) location.assign(finalUrl);
       else say(refusal(reply.status), true);
     } catch (error) {
       say('The site could not be reached, and nothing was saved. Your input is kept. Try again.', true);
@@ -52,14 +53,14 @@
   }
 
   function refusal(status) {
-    if (status === 403) return 'That was refused: your role does not allow it, or you logged in anew meanwhile. What you typed is kept; submit again, or reload.';
+    if (status === 403) return 'That was refused: your role does not allow it, or you have logged in again in the meantime. Your input is kept. Submit again, or reload the page.';
     return 'The site answered with an error (' + status + '), and nothing was saved. Your input is kept. Try again.';
   }
 
-  function show(page, main, landed, options) {
+  function show(page, main, url, options) {
     const posted = options.method === 'POST';
     const scrolled = $('.rail-list') ? $('.rail-list').scrollTop : 0;
-    const moved = options.still || (landed.pathname !== location.pathname && !(posted && !options.redirected));
+    const moved = options.still || (url.pathname !== location.pathname && !(posted && !options.redirected));
     if (posted && moved) forget();
     leave();
     document.title = page.title;
@@ -68,64 +69,64 @@
       if (nav && $(each)) $(each).replaceWith(nav);
     }
     desk().replaceWith(main);
-    landed.searchParams.delete('saved');
-    // What was refused comes back in its place: the address stays that of the page it was sent from.
+    url.searchParams.delete('saved');
+    // A refused form is shown again at the address of the page that sent it.
     const stays = options.still || (posted && !options.redirected);
-    if (!stays) history[moved ? 'pushState' : 'replaceState'](null, '', landed);
-    shown = place();
+    if (!stays) history[moved ? 'pushState' : 'replaceState'](null, '', url);
+    shownAddress = address();
     if ($('.rail-list')) $('.rail-list').scrollTop = scrolled;
     if (moved) scrollTo(0, 0);
     begin();
-    const mend = main.dataset.focus && $('#' + main.dataset.focus);
-    if (mend) mend.focus();
+    const wrongField = main.dataset.focus && $('#' + main.dataset.focus);
+    if (wrongField) wrongField.focus();
     else if (moved || posted) main.focus({ preventScroll: true });
   }
 
   function send(form, button) {
     const action = (button && button.getAttribute('formaction')) || form.getAttribute('action');
     const body = new URLSearchParams(new FormData(form, button || undefined));
-    // Whoever logged in anew in another tab has a new token; the page's own is the old one.
+    // The page's token is outdated if the person has logged in again in another tab.
     body.set('csrfmiddlewaretoken', csrf());
     return go(action, { method: 'POST', body, headers: { Accept: 'text/html' } });
   }
 
   // ---------- the grade as it is typed ----------
-  let timer, asked = 0;
+  let timer, requests = 0;
   function typed() {
     const value = field('value');
     const button = $('[data-submit]');
-    mark(value.value);
+    checkStop(value.value);
     if (button) { button.name = 'answer'; button.value = 'grade'; }
     keep();
     clearTimeout(timer);
     timer = setTimeout(() => effect(value.value), PAUSE);
-    if (GRADE.test(value.value.trim())) names('Submit ' + short(value.value));
+    if (GRADE.test(value.value.trim())) labelSubmit('Submit ' + short(value.value));
   }
 
-  // The stop of the scale that says the same number, if one does.
-  function mark(text) {
-    const given = GRADE.test(text.trim()) ? Number(hundredths(text)) : NaN;
-    for (const stop of document.querySelectorAll('.stops input')) stop.checked = Math.abs(Number(stop.value) - given) < 1e-9;
+  // Checks the stop of the scale with the typed number, if there is one.
+  function checkStop(text) {
+    const grade = GRADE.test(text.trim()) ? Number(hundredths(text)) : NaN;
+    for (const stop of document.querySelectorAll('.stops input')) stop.checked = Math.abs(Number(stop.value) - grade) < 1e-9;
   }
 
   const GRADE = /^(0?\.\d{1,2}|[01](\.0{0,2})?|\d\d)$/;
   const hundredths = (text) => (/^\d\d$/.test(text.trim()) ? '.' + text.trim() : text);
   const short = (text) => (Number(hundredths(text)) >= 1 ? '1' : Number(hundredths(text)).toFixed(2).replace(/^0/, ''));
-  function names(text) { const place = $('[data-names]', $('[data-submit]')); if (place) place.textContent = text; }
+  function labelSubmit(text) { const label = $('[data-names]', $('[data-submit]')); if (label) label.textContent = text; }
 
   async function effect(value) {
-    const mine = ++asked, form = $('#answer');
+    const request = ++requests, form = $('#answer');
     try {
       const reply = await fetch(form.dataset.effect + '?' + new URLSearchParams({ value }), { redirect: 'error' });
       if (!reply.ok) throw new Error(reply.status);
       const parts = new DOMParser().parseFromString(await reply.text(), 'text/html').querySelectorAll('[data-part]');
-      if (mine !== asked || form !== $('#answer')) return;
+      if (request !== requests || form !== $('#answer')) return;
       for (const part of parts) {
-        const held = $('.panel [data-part="' + part.dataset.part + '"]');
-        if (held) held.replaceWith(part);
-        if (part.dataset.names) names(part.dataset.names);
+        const oldPart = $('.panel [data-part="' + part.dataset.part + '"]');
+        if (oldPart) oldPart.replaceWith(part);
+        if (part.dataset.names) labelSubmit(part.dataset.names);
       }
-    } catch (error) { if (mine === asked) say('The effect can’t be shown because the site did not answer. You can still submit.', false); }
+    } catch (error) { if (request === requests) say('The effect can’t be shown because the site did not answer. You can still submit.', false); }
   }
 
   let digits = '', digitAt = 0;
@@ -141,14 +142,14 @@
   }
 
   function accept() {
-    const button = $('[data-submit]'), held = $('.keybar [data-key="a"]');
-    const shown = held && !held.classList.contains('off') && held.textContent.match(/accept\s+(\S+)/);
+    const button = $('[data-submit]'), hint = $('.keybar [data-key="a"]');
+    const acceptable = hint && !hint.classList.contains('off') && hint.textContent.match(/accept\s+(\S+)/);
     if (!button) return;
-    if (!shown) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade. Type your grade, or press R to reveal the reward.' : 'There is nothing to accept, because nobody has graded this session yet. Type a grade.', false);
-    field('value').value = shown[1];
+    if (!acceptable) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade. Type your grade, or press R to reveal the reward.' : 'There is nothing to accept, because nobody has graded this session yet. Type a grade.', false);
+    field('value').value = acceptable[1];
     typed();
     button.value = 'accept';
-    names('Accept ' + shown[1]);
+    labelSubmit('Accept ' + acceptable[1]);
   }
 
   function submit() {
@@ -158,14 +159,14 @@
     send($('#answer'), button);
   }
 
-  // A common reason: after what stands there, once.
-  function reasoned(words) {
-    const reason = field('reason'), told = reason.value.trim();
-    if (!told.includes(words)) reason.value = told ? told + ', ' + words : words;
+  // Appends a common reason to the typed one, once.
+  function addReason(words) {
+    const reason = field('reason'), text = reason.value.trim();
+    if (!text.includes(words)) reason.value = text ? text + ', ' + words : words;
     keep();
   }
 
-  // ---------- one line of reason, in the place of the buttons ----------
+  // ---------- asking for a reason in one line, in place of the buttons ----------
   function ask(key) {
     const form = $('#ask'), button = form && $('[data-ask="' + key + '"]', form);
     if (!button) return;
@@ -187,7 +188,7 @@
   function step(by) {
     const rows = [...document.querySelectorAll('.qrow')];
     const here = rows.findIndex((row) => row.hasAttribute('aria-current'));
-    // What others have is listed last: from there the list goes on at its top.
+    // Sessions that others have claimed are listed last: after one of them the first session follows.
     let at = by > 0 && rows[here] && 'held' in rows[here].dataset ? 0 : here + by;
     while (rows[at] && 'held' in rows[at].dataset) at += by;
     if (here < 0) at = by > 0 ? 0 : -1;
@@ -196,7 +197,7 @@
     say(by > 0 ? 'This is the last session in the list.' : 'This is the first session in the list.', false);
   }
 
-  // Find is the transcript's own key; where another tab is open, the transcript comes first.
+  // Opens the transcript's tab if necessary, and focuses its search.
   async function find() {
     const tab = $('.tabs a[data-tab][href*="tab=transcript"]');
     if (tab && !tab.hasAttribute('aria-current')) await go(tab.href);
@@ -204,14 +205,14 @@
     if (input) { input.focus(); input.select(); }
   }
 
-  // ---------- what was typed outlives a reload ----------
+  // ---------- drafts, which survive a reload ----------
   const draftOf = () => 'desk:' + ($('#answer') ? $('#answer').dataset.draft : '');
   function keep() { sessionStorage.setItem(draftOf(), JSON.stringify([field('value').value, field('reason').value])); }
   function forget() { sessionStorage.removeItem(draftOf()); }
   function recall() {
-    const kept = field('value') && sessionStorage.getItem(draftOf());
-    if (!kept || field('value').value || field('reason').value || field('value').disabled) return;
-    [field('value').value, field('reason').value] = JSON.parse(kept);
+    const draft = field('value') && sessionStorage.getItem(draftOf());
+    if (!draft || field('value').value || field('reason').value || field('value').disabled) return;
+    [field('value').value, field('reason').value] = JSON.parse(draft);
     if (field('value').value) typed();
   }
 
@@ -224,9 +225,9 @@
     try {
       const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim, csrfmiddlewaretoken: csrf() }) });
       if (main !== desk()) return;
-      const told = await reply.json();
-      if (told.until) $('[data-until]').textContent = 'Yours until ' + told.until;
-      else { $('[data-until]').textContent = 'Not yours any more'; say(told.message, true); }
+      const claimed = await reply.json();
+      if (claimed.until) $('[data-until]').textContent = 'Yours until ' + claimed.until;
+      else { $('[data-until]').textContent = 'Not yours any more'; say(claimed.message, true); }
     } catch (error) { if (main === desk()) $('[data-until]').textContent = 'The claim could not be renewed'; }
   }
 
@@ -247,7 +248,7 @@
     }
     recall();
     const value = field('value');
-    if (value && !value.disabled && value.value !== value.defaultValue) typed();  // before this script was there
+    if (value && !value.disabled && value.value !== value.defaultValue) typed();  // typed before this script ran
     document.dispatchEvent(new CustomEvent('gradingsite:shown'));
   }
 
@@ -290,7 +291,7 @@
   document.addEventListener('click', function (event) {
     const key = event.target.closest('[data-key]'), link = event.target.closest('.qrow, a[data-go], .tabs a[data-tab], a.cite, .did a.evn');
     const words = event.target.closest('[data-reason]');
-    if (words) return reasoned(words.dataset.reason);
+    if (words) return addReason(words.dataset.reason);
     if (key && !busy) { event.preventDefault(); press(key.dataset.key); }
     else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); go(link.href); }
   });
@@ -316,8 +317,8 @@
     else if (event.target.matches('.stops input')) { field('value').value = event.target.value; digits = ''; typed(); }
   });
   document.addEventListener('visibilitychange', function () { if (document.visibilityState === 'visible' && !released) renew(); });
-  // Jumping to an event only changes the fragment, and asks for nothing.
-  addEventListener('popstate', function () { if (place() !== shown) go(location.href, { still: true }); });
+  // A jump to an event changes only the fragment, and fetches nothing.
+  addEventListener('popstate', function () { if (address() !== shownAddress) go(location.href, { still: true }); });
   addEventListener('pagehide', leave);
   addEventListener('pageshow', function (event) { if (event.persisted) go(location.href, { still: true }); });
   begin();

@@ -1,5 +1,5 @@
-// The keys of the page at ?, one line on a word of ours where it stands, and buttons that copy. Without a script the
-// first two are links, and the last are not there.
+// The dialog of the page's keys at ?, explanations of terms beside them, and copy buttons. Without JavaScript the first
+// two are links, and copy buttons are hidden.
 (function () {
   'use strict';
   const help = () => document.getElementById('help');
@@ -28,7 +28,7 @@
   function copy(button) {
     const text = document.getElementById(button.dataset.copy);
     getSelection().selectAllChildren(text);
-    // Only over https, or on this machine: else it is selected.
+    // The clipboard needs https or localhost; elsewhere the text stays selected.
     if (navigator.clipboard) navigator.clipboard.writeText(text.textContent).then(() => { button.textContent = 'Copied'; });
   }
 

@@ -1,12 +1,12 @@
-// Keeps an open page up to date. It asks the feed every few seconds, not while the tab is hidden, and shows the judge's
-// state, the counts and the lines at the top. Parts marked `data-live` are loaded again from the page's own address,
-// unless somebody types or selects text there. Without JavaScript, pages stay as they were loaded.
+// Keeps an open page up to date. Polls the feed every few seconds, except while the tab is hidden, and shows the judge's
+// state, the counts and the banners. Parts marked `data-live` are loaded again from the page's address, unless the user
+// types or selects text in them. Without JavaScript, pages stay as they were loaded.
 (function () {
   'use strict';
   const script = document.currentScript;
   const SLOWEST = 30000, TIMEOUT = 10000;
-  const REST = 10000, SOON = 1000;  // between two loads of a page; the same, where somebody waits for something on it
-  const said = document.querySelector('[data-live-said]');
+  const REST = 10000, SOON = 1000;  // ms between two loads of a page; the same for a page on which the user waits
+  const announcement = document.querySelector('[data-live-said]');
   const offline = document.querySelector('[data-live-state]');
   const top = document.getElementById('top');
   let version = script.dataset.version, etag = '', site = null, loadedAt = 0, failures = 0, failedAt, timer, polling = false;
@@ -32,8 +32,8 @@
     const newer = document.querySelector('[data-live-newer]');
     if (newer) newer.hidden = site.newest <= Number(newer.dataset.liveNewer);
     document.title = (site.stopped ? '⚠ ' + site.stopped + ' · ' : '') + document.title.replace(/^⚠ .*? · /, '');
-    const icon = document.querySelector('link[rel="icon"]'), drawn = icon.dataset[site.stopped ? 'stopped' : 'works'];
-    if (drawn && icon.getAttribute('href') !== drawn) icon.href = drawn;
+    const icon = document.querySelector('link[rel="icon"]'), iconUrl = icon.dataset[site.stopped ? 'stopped' : 'works'];
+    if (iconUrl && icon.getAttribute('href') !== iconUrl) icon.href = iconUrl;
   }
 
   function isEdited(field) {
@@ -49,7 +49,7 @@
     return Array.from(region.querySelectorAll('input, textarea, select')).some(isEdited);
   }
 
-  // Keeps what is unfolded, and the keyboard's focus.
+  // Replaces a part, and keeps open <details> and the keyboard's focus.
   function replace(old, fresh) {
     const active = old.contains(document.activeElement) ? document.activeElement : null;
     const unfolded = Array.from(old.querySelectorAll('details'), (each) => each.open);
@@ -65,16 +65,16 @@
     loadedAt = Date.now();
     const reply = await get(location.href, { Accept: 'text/html' });
     const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html').querySelectorAll('[data-live]');
-    let news = '', isLeft = false;
+    let news = '', isSkipped = false;
     document.querySelectorAll('[data-live]').forEach(function (old, index) {
       if (!fresh[index]) return;
-      if (isBusy(old)) { isLeft = true; return; }
+      if (isBusy(old)) { isSkipped = true; return; }
       const before = old.dataset.told, after = fresh[index].dataset.told;
       if (before && after && before !== after) news = old.dataset.what + ': ' + before + ' → ' + after + ', ' + site.at;
       replace(old, fresh[index]);
     });
-    if (isLeft) news = 'Something on this page has changed. Reload the page when you have finished.';
-    if (news) { said.textContent = news; said.hidden = false; }
+    if (isSkipped) news = 'Something on this page has changed. Reload the page when you have finished.';
+    if (news) { announcement.textContent = news; announcement.hidden = false; }
     version = site.version;
   }
 

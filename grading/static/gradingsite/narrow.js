@@ -1,35 +1,35 @@
-// A list that follows its filters as they are chosen or typed: the form is asked for in the background, and what it
-// narrows is put in the place of the old one. Without a script the form has its button.
+// Filters a list while its form is changed: fetches the filtered page in the background and replaces the list. Without
+// JavaScript the form has a button.
 (function () {
   'use strict';
   const PAUSE = 250;
   const form = document.querySelector('form[data-narrows]');
   if (!form) return;
-  let timer, asked = 0;
+  let timer, requests = 0;
 
   function query() {
-    const given = new URLSearchParams(new FormData(form));
-    for (const [name, value] of [...given]) if (!value) given.delete(name);
-    return given.toString();
+    const filters = new URLSearchParams(new FormData(form));
+    for (const [name, value] of [...filters]) if (!value) filters.delete(name);
+    return filters.toString();
   }
 
   async function show() {
-    const mine = ++asked, list = document.querySelector(form.dataset.narrows), url = location.pathname + '?' + query();
+    const request = ++requests, list = document.querySelector(form.dataset.narrows), url = location.pathname + '?' + query();
     list.setAttribute('aria-busy', 'true');
     try {
       const reply = await fetch(url, { headers: { Accept: 'text/html' } });
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
-      if (mine !== asked) return;
-      const found = page.querySelector(form.dataset.narrows);
-      if (!found) return location.assign(url);
-      document.querySelector(form.dataset.narrows).replaceWith(found);
+      if (request !== requests) return;
+      const newList = page.querySelector(form.dataset.narrows);
+      if (!newList) return location.assign(url);
+      document.querySelector(form.dataset.narrows).replaceWith(newList);
       for (const part of ['.page .lede', '.page-head .actions', '.page-head .view-tabs']) {
-        const came = page.querySelector(part), held = document.querySelector(part);
-        if (came && held) held.replaceWith(came);
+        const newPart = page.querySelector(part), oldPart = document.querySelector(part);
+        if (newPart && oldPart) oldPart.replaceWith(newPart);
       }
       history.replaceState(null, '', url);
       document.dispatchEvent(new CustomEvent('gradingsite:shown'));
-    } catch { if (mine === asked) form.submit(); }
+    } catch { if (request === requests) form.submit(); }
   }
 
   form.addEventListener('input', function (event) {

@@ -1,5 +1,5 @@
-// Marks such as [redacted token] become buttons for those who may see what is behind them; each look is written down.
-// Inside an element with data-reveal (the address) and data-csrf (the cookie's name); data-part says which evidence.
+// Turns marks such as [redacted token] into buttons that show the hidden text; the site records each use. Works inside
+// elements with data-reveal (the URL), data-csrf (the cookie's name) and data-part (the kind of evidence).
 const MARK = /\[redacted [A-Za-z][\w ]{0,40}\]/g;
 
 function wrap(root) {
@@ -29,30 +29,30 @@ function wrap(root) {
 async function open(button) {
   const root = button.closest('[data-reveal]');
   const event = button.closest('.ev');
-  const among = [...(event || root).querySelectorAll('.hidden-mark')];
+  const marks = [...(event || root).querySelectorAll('.hidden-mark')];
   const cookie = document.cookie.split('; ').find((each) => each.startsWith(root.dataset.csrf + '='));
   const body = new URLSearchParams({
     part: event ? 'event' : root.dataset.part,
     event: event ? event.dataset.n : '',
-    mark: among.indexOf(button),
+    mark: marks.indexOf(button),
     csrfmiddlewaretoken: cookie ? cookie.split('=')[1] : '',
   });
   button.disabled = true;
   try {
     const reply = await fetch(root.dataset.reveal, { method: 'POST', body });
-    const said = await reply.json();
-    button.textContent = said.text ?? button.textContent;
-    button.title = said.error ?? 'As it came';
-    button.classList.toggle('open', said.text !== undefined);
+    const result = await reply.json();
+    button.textContent = result.text ?? button.textContent;
+    button.title = result.error ?? 'As it came';
+    button.classList.toggle('open', result.text !== undefined);
   } catch {
     button.disabled = false;
     button.title = 'The site did not answer; try again';
   }
 }
 
-function attend() {
-  for (const root of document.querySelectorAll('[data-reveal]:not([data-attended])')) {
-    root.dataset.attended = '';
+function attach() {
+  for (const root of document.querySelectorAll('[data-reveal]:not([data-attached])')) {
+    root.dataset.attached = '';
     wrap(root);
     root.addEventListener('click', (click) => {
       const button = click.target.closest('.hidden-mark');
@@ -61,5 +61,5 @@ function attend() {
   }
 }
 
-attend();
-document.addEventListener('gradingsite:shown', attend);
+attach();
+document.addEventListener('gradingsite:shown', attach);

@@ -1,5 +1,4 @@
-// Rubrics and runs: a page that is open follows what the judge does, the weights' sum follows what is typed. Without
-// script the pages work by reload and by button.
+// Rubrics and runs: polls the progress of a run, and shows the sum of the weights while they are typed.
 (function () {
   'use strict';
 
@@ -15,7 +14,7 @@
         })
         .then(function (html) {
           box.innerHTML = html;
-          // Once it is over the rest of the page has changed too.
+          // At the end of the run the rest of the page has changed too.
           if (box.querySelector('[data-over]')) location.reload();
           else follow(box, step);
         })

@@ -1,8 +1,8 @@
-// Light, dark, or what the system says: kept in this browser, applied before the first paint.
+// The theme: light, dark or the system's. Stored in this browser and applied before the first paint.
 (function () {
   'use strict';
   const root = document.documentElement;
-  // For style sheets: what only a script can do is not offered without one.
+  // Style sheets hide what works only with JavaScript unless this class is set.
   root.classList.add('scripted');
   const stored = localStorage.getItem('theme');
   if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;

@@ -1,5 +1,4 @@
-// Ticks in a list of sessions: one box ticks all that are shown, shift-click ticks a range. Without script each is ticked
-// by itself.
+// Checkboxes of a list of sessions: one checkbox ticks all, and shift-click ticks a range.
 (function () {
   'use strict';
   function begin() {
@@ -36,6 +35,6 @@
   }
 
   begin();
-  // The list was put in the place of another one.
+  // The list was replaced.
   document.addEventListener('gradingsite:shown', begin);
 })();

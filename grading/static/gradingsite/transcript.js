@@ -1,7 +1,7 @@
-// Keys for the transcript (/ n N [ ]), marks on what the search found, and the wait for the index of a large one. Every
-// key presses a link or a form of the page, which works without this.
+// Keys of the transcript (/ n N [ ]), highlights of the search's hits, and polling while a large transcript is indexed.
+// Each key clicks a link or focuses a field that also works without this script.
 //
-// A page that puts a transcript in another's place fires "gradingsite:shown" on the document.
+// A script that replaces the transcript dispatches "gradingsite:shown" on the document.
 const LINKS = { n: '[data-hit=next]', N: '[data-hit=previous]', '[': '[data-cite=previous]', ']': '[data-cite=next]' };
 const MOST_MARKS = 300, WAIT = 2000;
 
@@ -18,7 +18,7 @@ document.addEventListener('keydown', (event) => {
   field.select();
 });
 
-// Marks the words without touching the text; opens a fold of the event that was found.
+// Highlights the query without changing the text, and opens folds that contain it.
 function mark(log) {
   if (!window.Highlight) return;
   const query = log.dataset.query.toLowerCase(), ranges = [], texts = document.createTreeWalker(log, NodeFilter.SHOW_TEXT);

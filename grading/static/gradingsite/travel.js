@@ -1,5 +1,5 @@
-// The two clocks as sliders. Without script there are a date, a moment and a button. All reckoning is on the wall clock
-// of the page, as text: the browser's own zone plays no part.
+// Sliders for the day and the time of the past state to show. Without JavaScript there are two fields and a button. Times
+// are in the site's zone, whatever the browser's is.
 (function () {
   'use strict';
   const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -15,7 +15,8 @@
     const hours = Number(clock.dataset.hours);
     const steps = Number(clock.dataset.steps);
 
-    function said() {
+    // Shows the slider's time, and returns the field's value, "" for now.
+    function readSlider() {
       const at = new Date(start + Number(range.value) * hours * HOUR);
       const isNow = Number(range.value) === steps;
       const day = at.getUTCDate() + ' ' + MONTHS[at.getUTCMonth()];
@@ -24,17 +25,17 @@
       return isNow ? '' : at.toISOString().slice(0, hours === 1 ? 16 : 10);
     }
 
-    const told = field.value ? Date.parse(field.value.slice(0, 10) + 'T' + (field.value.slice(11, 16) || '00:00') + 'Z') : NaN;
-    range.value = isNaN(told) ? steps : Math.round((told - start) / HOUR / hours);
+    const chosen = field.value ? Date.parse(field.value.slice(0, 10) + 'T' + (field.value.slice(11, 16) || '00:00') + 'Z') : NaN;
+    range.value = isNaN(chosen) ? steps : Math.round((chosen - start) / HOUR / hours);
     range.setAttribute('aria-valuetext', words.textContent);
     range.hidden = false;
     field.hidden = true;
-    range.addEventListener('input', function () { field.value = said(); });
+    range.addEventListener('input', function () { field.value = readSlider(); });
     range.addEventListener('pointerup', function () { if (field.value !== field.defaultValue) form.requestSubmit(); });
   }
 
   form.querySelectorAll('[data-clock]').forEach(set);
-  // What is empty is not in the address; it is back when the browser comes back to this page.
+  // Empty fields are left out of the URL. They are enabled again when the browser returns to this page.
   form.addEventListener('submit', function () {
     form.querySelectorAll('[name]').forEach(function (field) { field.disabled = field.value === ''; });
   });
