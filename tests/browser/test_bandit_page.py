@@ -51,7 +51,7 @@ def test_a_slider_moved_by_keyboard_says_the_day_and_looks_when_told(page, olga,
     assert page.inner_text("label[for=at]") == f"Show the estimates of {day:%-d %b}"
     assert slider.get_attribute("aria-valuetext") == f"{day:%-d %b}"
     assert page.url.endswith(PAGE), "nothing is sent while one is still moving it"
-    page.click("text=Look")
+    page.click("[data-travel] button")
     page.wait_for_selector("text=You are looking at the past")
     assert asked(page) == {"at": [f"{day}"]}
     assert page.locator("[aria-labelledby=at-words]").input_value() == slider.input_value()
@@ -90,7 +90,7 @@ def test_without_script_there_are_a_day_a_moment_and_a_button(chromium, live_sit
     day = timezone.localdate() - dt.timedelta(days=5)
     page.fill("#at", f"{day}")
     page.fill("#known", f"{day}T12:30")
-    page.click("text=Look")
+    page.click("[data-travel] button")
     assert "You are looking at the past" in page.inner_text("main")
     assert f"{day:%-d %b}, 12:30" in page.inner_text("main")
     page.goto(PAGE)
