@@ -52,7 +52,7 @@
   }
 
   function refusal(status) {
-    if (status === 403) return 'That was refused: your role does not allow it, or you logged in anew meanwhile. What you typed is kept; submit again, or reload.';
+    if (status === 403) return 'Nothing was saved: your role does not allow this, or you have logged in again in the meantime. Your input is kept. Submit again, or reload the page.';
     return 'The site answered with an error (' + status + '), and nothing was saved. Your input is kept. Try again.';
   }
 
