@@ -136,7 +136,7 @@ def test_what_reading_has_led_to_lately_moves_its_arms_alone(rows, factor):
 
 def test_the_feedback_says_over_which_window():
     found = consumption_feedback([reward("reading", 0.9, n=2)], ["reading"], VERSION, TODAY)
-    assert found["reading"].sentence == "14-day average 0.90 over 2 rewards, at least 0.5: boosted, chance × 1.1"
+    assert found["reading"].sentence == "14-day average 0.90 over 2 rewards, at least 0.5: boosted, probability × 1.1"
 
 
 def test_a_probation_of_one_session_ends_with_the_first_reward():

@@ -71,8 +71,8 @@ def test_there_must_be_something_to_draw_from():
 @pytest.mark.parametrize(
     ("n", "average", "sentence"),
     [
-        (1, 0.5, "14-day average 0.50 over 1 reward, at least 0.5: boosted, chance × 1.1"),
-        (5, 0.1, "14-day average 0.10 over 5 rewards, below 0.3: penalised, chance × 0.8"),
+        (1, 0.5, "14-day average 0.50 over 1 reward, at least 0.5: boosted, probability × 1.1"),
+        (5, 0.1, "14-day average 0.10 over 5 rewards, below 0.3: penalised, probability × 0.8"),
     ],
 )
 def test_the_feedback_is_told_with_its_numbers(n, average, sentence):

@@ -41,6 +41,6 @@ def test_a_key_is_typed_tested_and_used_and_removed(page, sim):
     page.wait_for_selector("text=Tests today")
     assert len(sim.calls) == 3
     page.click("text=Remove the stored key")
-    page.wait_for_selector("text=No judge.")
+    page.wait_for_selector("text=No judge is configured.")
     assert judges.first() is None
     assert complaints == []

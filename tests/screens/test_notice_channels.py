@@ -311,7 +311,9 @@ def test_upgrade_removes_mail_servers_of_channels_and_says_so_in_history(tmp_pat
 
 
 def test_wrong_addresses_are_named_and_not_kept(olga):
-    assert "“not-an-address” is none" in flat(add_mail(olga, addresses="ops@example.test not-an-address"))
+    assert "“not-an-address” is not an e-mail address" in flat(
+        add_mail(olga, addresses="ops@example.test not-an-address")
+    )
     assert "Enter at least one e-mail address." in flat(add_mail(olga, addresses=" "))
     assert not NoticeChannel.objects.exists()
 
