@@ -14,18 +14,25 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from grading import intake
+from grading import intake, review
 from grading.judging import worker
 from grading.judging.allowance import budget, quota
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
+from grading.models.review import Answer
+from grading.roles import REVIEWER
 from grading.simulator import Mode, Simulator
 from grading.story.logs import MODEL, VERSION, Command, log
 
 AGENT = "autopilot"
-DAYS, A_DAY, BAD_DAYS = 14, 5, 7
+DAYS, BAD_DAYS = 14, 7
+# How many sessions the days of a week have.
+A_WEEK = (5, 6, 4, 7, 5, 3, 5)
+# A person grades one session of so many, the day's outage aside, two hours after it ended.
+GRADED, MINUTES_TO_GRADE = 9, 120
 VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5
@@ -50,7 +57,9 @@ WAVE = (0.0, 0.08, -0.06, 0.12, -0.11, 0.04, -0.03)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
-    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down."""
+    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down; `is_reviewed`: a
+    person grades it.
+    """
 
     name: str
     category: str
@@ -61,6 +70,7 @@ class PastSession:
     is_stub: bool
     version: str
     pull_request: int | None
+    is_reviewed: bool
 
     @property
     def started_at(self) -> dt.datetime:
@@ -88,8 +98,8 @@ def plan(today: dt.datetime) -> Iterator[PastSession]:
     """The sessions of the DAYS before `today`, oldest first."""
     midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
     categories = tuple(USUAL)
-    for number in range(DAYS * A_DAY):
-        days_ago, turn = DAYS - number // A_DAY, number % A_DAY
+    turns = [(DAYS - day, turn) for day in range(DAYS) for turn in range(A_WEEK[day % len(A_WEEK)])]
+    for number, (days_ago, turn) in enumerate(turns):
         # In steps of three, so that each category comes at another hour of each day.
         category = categories[number * 3 % len(categories)]
         usual, title = USUAL[category]
@@ -98,12 +108,13 @@ def plan(today: dt.datetime) -> Iterator[PastSession]:
             name=f"{number + 1:04x}-{category}",
             category=category,
             title=title,
-            ended_at=midnight - dt.timedelta(days=days_ago) + dt.timedelta(hours=8 + 3 * turn),
+            ended_at=midnight - dt.timedelta(days=days_ago) + dt.timedelta(hours=8 + 2 * turn),
             verdict=round(usual + WAVE[number % len(WAVE)] - loss, 2),
             is_hampered=bool(loss),
             is_stub=days_ago == OUTAGE and category == "cross-repo",
             version=VERSION if days_ago <= BAD_DAYS else VERSION_BEFORE,
             pull_request=500 + number if category == "cross-repo" else None,
+            is_reviewed=number % GRADED == GRADED // 2 and days_ago != OUTAGE,
         )
 
 
@@ -141,7 +152,7 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
     for past in plan(today):
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
         if unjudged and not is_out:
-            set_clock(unjudged[-1][0].ended_at + dt.timedelta(hours=10))
+            set_clock(unjudged[-1][0].ended_at.replace(hour=6) + dt.timedelta(days=1))
             quota.probe_now()
             for each, session in unjudged:
                 judge_with(judge, session, each.verdict)
@@ -155,6 +166,9 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
             judge_session(session)
         else:
             judge_with(judge, session, past.verdict)
+        if past.is_reviewed:
+            set_clock(past.ended_at + dt.timedelta(minutes=MINUTES_TO_GRADE))
+            grade(past, session)
         yield session
 
 
@@ -185,6 +199,21 @@ def judge_with(judge: Simulator, session: Session, value: float) -> None:
     """Let the simulator give the session this verdict."""
     judge.mode, judge.options = Mode.VERDICT, {"score": value}
     judge_session(session)
+
+
+def grade(past: PastSession, session: Session) -> None:
+    """A person who has seen the verdict grades a tenth above it where the work went well, and a tenth below if not."""
+    reviewer, is_new = User.objects.get_or_create(username=REVIEWER)
+    if is_new:
+        reviewer.set_unusable_password()
+        reviewer.save()
+        reviewer.groups.set([Group.objects.get(name=REVIEWER)])
+    value, reason = past.verdict + 0.1, "Read the change: it does what was asked"
+    if past.is_hampered:
+        value, reason = past.verdict - 0.1, "Nothing was installed, so nothing was tried"
+    review.reveal(session, reviewer)  # not blind: which sessions the random slice has differs from site to site
+    claim = f"history-{past.name}"
+    review.submit(session, reviewer, answer=Answer.GRADE, value=round(value, 2), reason=reason, claim=claim)
 
 
 def judge_session(session: Session) -> None:

@@ -22,8 +22,9 @@ class Command(BaseCommand):
         if Session.objects.exists():
             raise CommandError("This site has sessions already; nothing was loaded.")
         with history.simulator() as judge:
-            sessions = history.load(timezone.now(), judge)
-            count = sum(1 for _session in tqdm(sessions, total=history.DAYS * history.A_DAY, disable=None))
+            now = timezone.now()
+            total = sum(1 for _past in history.plan(now))
+            count = sum(1 for _session in tqdm(history.load(now, judge), total=total, disable=None))
         for compute in (read_costs, read_calibration, read_insight):  # or pages would lack these for some minutes
             compute()
         self.stdout.write(f"{count} sessions of two weeks loaded, each with its verdict")
