@@ -57,8 +57,8 @@ WAVE = (0.0, 0.08, -0.06, 0.12, -0.11, 0.04, -0.03)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
-    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down; `is_reviewed`: a
-    person grades it.
+    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down; `is_reviewed`:
+    a person grades it.
     """
 
     name: str
