@@ -86,7 +86,10 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
             summaries[session.pk] = log
         if has_changed:
             affected.add(session.pk)
-            stored = {} if before is None else _stored_claims(session)
+            stored: dict[tuple[str, str], Artifact] = {}
+            if before is not None:
+                claims = Artifact.objects.filter(session=session, origin=Origin.TRANSCRIPT, kind__in=LINKS)
+                stored = {(row.kind, row.key): row for row in claims}
             claimed = _claims_from_logs(session, chosen)
             # A stored claim that the logs still make stays, with its receipt.
             claims_to_add += [claim for key, claim in claimed.items() if key not in stored]
@@ -498,12 +501,6 @@ def _claims_from_logs(
             if (kind, key) not in claims:
                 claims[kind, key] = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row, subject=subject)
     return claims
-
-
-def _stored_claims(session: Session) -> dict[tuple[str, str], Artifact]:
-    """The stored claims that the session's logs made."""
-    rows = [row for row in session.artifacts.all() if row.origin == Origin.TRANSCRIPT and row.kind in LINKS]
-    return {(row.kind, row.key): row for row in rows}
 
 
 def _lookups(sessions: Collection[int]) -> set[str]:

@@ -8,7 +8,6 @@ an agent's arrivals changes the result, and an erasure gives the messages to the
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
@@ -17,18 +16,11 @@ from grading.evidence.owner_rule import Holding
 from grading.models import MessageClaim, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageChanges:
-    """What a session's new claims change: the `foreign` messages, which other sessions own, and the keys of the
-    `others` that may pay for other messages than before.
+def update_claims(session: Session, messages: Collection[int]) -> tuple[frozenset[int], set[int]]:
+    """Store which messages the session claims, and decide again who owns them and those that it claims no longer.
+
+    Returns the messages that others own, and the keys of the sessions that may pay for other messages than before.
     """
-
-    foreign: frozenset[int]
-    others: frozenset[int]
-
-
-def update_claims(session: Session, messages: Collection[int]) -> MessageChanges:
-    """Store which messages the session claims, and decide again who owns them and those that it claims no longer."""
     claims = MessageClaim.objects.filter(session=session)
     before, wanted = frozenset(claims.values_list("message", flat=True)), frozenset(messages)
     MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted - before))
@@ -45,7 +37,7 @@ def update_claims(session: Session, messages: Collection[int]) -> MessageChanges
         # Which of the messages that it claimed before the session owned isn't known: its log may have changed.
         if message in before or owner != owners_without[message]:
             others |= {owner, owners_without[message]}
-    return MessageChanges(foreign=_owned_by_others(session, owners), others=frozenset(others - {session.pk}))
+    return _owned_by_others(session, owners), others - {session.pk}
 
 
 def foreign_messages(session: Session) -> frozenset[int]:

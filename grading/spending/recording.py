@@ -48,9 +48,9 @@ def record(session: Session) -> None:
     """
     loaded = load_responses(session)
     claimed = [each.message for each in loaded.responses if each.message is not None]
-    changes = messages.update_claims(session, claimed)
-    _store(session, loaded, changes.foreign)
-    for other in Session.objects.filter(pk__in=changes.others).with_people().prefetch_related("evidence"):
+    foreign, others = messages.update_claims(session, claimed)
+    _store(session, loaded, foreign)
+    for other in Session.objects.filter(pk__in=others).with_people().prefetch_related("evidence"):
         _store(other, load_responses(other), messages.foreign_messages(other))
 
 
