@@ -21,13 +21,15 @@ from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
 from grading.screens.moves import why
 from grading.vocabulary import Reason
-from gradingsite.state import site_command
+from gradingsite.state import START, START_DEMO, site_command
 
 register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
 register.filter("why", why)
 register.simple_tag(site_command)
+register.simple_tag(lambda: START, name="start_command")
+register.simple_tag(lambda: START_DEMO, name="demo_command")
 
 # Odds beyond which nobody wants the number.
 MANY = 1_000_000

@@ -1,4 +1,4 @@
-"""Repositories in which the site looks up what became of sessions' work."""
+"""Repositories in which the site looks up whether sessions' commits landed."""
 
 import secrets
 
@@ -164,7 +164,7 @@ def _follow_local(request: StaffRequest) -> None:
 
 
 def _make_webhook(request: StaffRequest, key: str) -> dict[str, str]:
-    """Give the repository a new webhook secret. Returns what has to be entered on GitHub; the secret is shown once."""
+    """Give the repository a new webhook secret. Returns the address and the secret, which is shown once, for GitHub."""
     repository = get_object_or_404(Repository, pk=primary_key(key))
     secret = secrets.token_hex(32)
     with transaction.atomic():
@@ -186,7 +186,7 @@ def _change(request: StaffRequest, act: str, key: str) -> None:
             repository.is_paused = act == "pause"
             repository.save(update_fields=["is_paused"])
             record(AuditKind.PROJECT, f"{act}d the repository {name}", detail=repository.url)
-            messages.success(request, f"{name} is {'not looked at for now' if act == 'pause' else 'followed again'}.")
+            messages.success(request, f"{name} is {'paused' if act == 'pause' else 'followed again'}.")
         elif act == "remove":
             mirror = mirror_of(repository)
             repository.delete()
