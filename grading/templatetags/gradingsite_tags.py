@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 from bandit.core.moves import ArmMove
 from grading import monitoring
 from grading.models import Session
-from grading.monitoring import RULES
 from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts, glossary
@@ -365,12 +364,6 @@ def signed_count(value: int | None) -> str:
 def rule_title(rule: str) -> str:
     """What a rule or a person (Flag.BY_A_PERSON) found, in words."""
     return monitoring.title_of(rule)
-
-
-@register.filter
-def rule_todo(rule: str) -> str:
-    """What a person does about what a validity rule found, in words."""
-    return RULES[rule].todo if rule in RULES else ""
 
 
 @register.filter
