@@ -14,7 +14,7 @@ from django.utils.functional import SimpleLazyObject
 from gradingsite import broker
 from gradingsite.evidence import evidence_storage
 from gradingsite.privacy import chance_key, keep_private, secret_key
-from gradingsite.state import RESOURCES, ROOT, state_folder
+from gradingsite.state import RESOURCES, ROOT, START_DEMO, state_folder
 
 BASE_DIR = ROOT
 
@@ -513,7 +513,7 @@ SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
 # The site starts with invented history, and has a page that replays an incident.
 DEMO = env_bool("DEMO", default=False)
 if DEMO and not SIMULATED:
-    raise ImproperlyConfigured("DEMO=yes needs JUDGE_SIMULATED=yes: a demo breaks its judge. Use `make demo`")
+    raise ImproperlyConfigured(f"DEMO=yes needs JUDGE_SIMULATED=yes: a demo breaks its judge. Use `{START_DEMO}`")
 
 # --- alarms, notices and mail ----------------------------------------------------------------------------------------
 REVIEW_WAITS_HOURS = env_number("REVIEW_WAITS_HOURS", 48, low=0, high=10_000)

@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 _PACKAGED = Path(__file__).resolve().parent / "resources"
 IS_CHECKOUT = not _PACKAGED.is_dir()
 RESOURCES = ROOT if IS_CHECKOUT else _PACKAGED
-# How people start the site.
+# What people type to start the site, and a demo.
 START = "make run" if IS_CHECKOUT else "gradingsite up"
+START_DEMO = "make demo" if IS_CHECKOUT else "JUDGE_SIMULATED=yes DEMO=yes GRADINGSITE_STATE=demo gradingsite up"
 
 
 def site_command(arguments: str) -> str:

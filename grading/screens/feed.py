@@ -1,8 +1,7 @@
-"""The feed: what an open page asks for every few seconds.
+"""The feed, which open pages poll every few seconds.
 
-The page shows the judge's state and the counts from the answer itself. It loads its own parts again when `version` is
-not the one that it was rendered with, so everything is rendered in one place, and a page that missed many answers is up
-to date after the next.
+A page shows the judge's state and the counts from the reply. If the reply's `version` differs from the one that the
+page was rendered with, it loads its live parts again, so that they are rendered in one place only.
 """
 
 from typing import Any
@@ -22,7 +21,7 @@ from grading.templatetags.gradingsite_tags import stamp, zone
 @require_safe
 @never_cache
 def show(request: HttpRequest) -> HttpResponse:
-    """The state of the site as JSON; 304 if the request has its ETag. `session`: the key of the one the page shows."""
+    """The state of the site as JSON; 304 if the request has its ETag. `session` is the key of the page's session."""
     user = request.user
     if not (user.is_active and user.is_staff and user.has_perm("grading.view_session")):
         return JsonResponse({"error": "You are signed out, or may not see sessions. Sign in again."}, status=403)
@@ -52,8 +51,8 @@ def _answer(request: HttpRequest, state: dict[str, Any]) -> HttpResponse:  # noq
 def page_version(now: SiteNow, session: int | None) -> str:
     """A hash that changes when the live parts of a page may have changed.
 
-    The page of a session follows its reward, verdict and open flags, and the lines at the top (one query). Any other
-    page follows everything.
+    For a session's page it depends on the session's reward, verdict and open flags, and on the banners (one query); for
+    any other page on everything.
     """
     if session is None:
         return now.version
@@ -64,5 +63,5 @@ def page_version(now: SiteNow, session: int | None) -> str:
 @staff_view("grading.view_session")
 @never_cache
 def top(request: StaffRequest) -> TemplateResponse:
-    """The lines at the top of every page."""
+    """The banners at the top of every page."""
     return TemplateResponse(request, "shared/_banners.html")

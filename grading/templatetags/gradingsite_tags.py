@@ -14,20 +14,21 @@ from django.utils.safestring import SafeString
 from bandit.core.moves import ArmMove
 from grading import monitoring
 from grading.models import Session
-from grading.monitoring import RULES
 from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
 from grading.screens.moves import why
 from grading.vocabulary import Reason
-from gradingsite.state import site_command
+from gradingsite.state import START, START_DEMO, site_command
 
 register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
 register.filter("why", why)
 register.simple_tag(site_command)
+register.simple_tag(lambda: START, name="start_command")
+register.simple_tag(lambda: START_DEMO, name="demo_command")
 
 # Odds beyond which nobody wants the number.
 MANY = 1_000_000
@@ -363,12 +364,6 @@ def signed_count(value: int | None) -> str:
 def rule_title(rule: str) -> str:
     """What a rule or a person (Flag.BY_A_PERSON) found, in words."""
     return monitoring.title_of(rule)
-
-
-@register.filter
-def rule_todo(rule: str) -> str:
-    """What a person does about what a validity rule found, in words."""
-    return RULES[rule].todo if rule in RULES else ""
 
 
 @register.filter

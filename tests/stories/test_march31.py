@@ -312,7 +312,7 @@ def test_the_page_says_what_happens(tmp_path):
 def test_nothing_of_the_story_runs_on_a_site_that_is_no_demo():
     from django.core.management import CommandError, call_command
 
-    with pytest.raises(CommandError, match="This is no demo site"):
+    with pytest.raises(CommandError, match="This is not a demo site"):
         call_command("load_history")
     assert march31.is_demo() is False
     assert not Session.objects.exists()

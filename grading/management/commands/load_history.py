@@ -9,16 +9,15 @@ from tqdm import tqdm
 from grading.models import Session
 from grading.story import history, march31
 from grading.tasks import read_calibration, read_costs, read_insight
+from gradingsite.state import START_DEMO
 
 
 class Command(BaseCommand):
-    help = (
-        "Give an empty demo site two weeks of history. `make demo` does it at the first start, before the others run."
-    )
+    help = f"Give an empty demo site two weeks of history. `{START_DEMO}` does so when it starts for the first time."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         if not march31.is_demo():
-            raise CommandError("This is no demo site: its sessions are its own. Nothing was loaded; try `make demo`.")
+            raise CommandError(f"This is not a demo site. Nothing was loaded; start one with `{START_DEMO}`.")
         if Session.objects.exists():
             raise CommandError("This site has sessions already; nothing was loaded.")
         with history.simulator() as judge:

@@ -1,4 +1,4 @@
-"""What runs here: version, what is new in it, database and packages, documents, and a block for a bug report."""
+"""About this site: version and changes, database and packages, documents, and a block for a bug report."""
 
 import platform
 import re
@@ -19,7 +19,7 @@ from grading.judging import judges
 from grading.models import Heartbeat, NoticeChannel, Session
 from grading.screens.http import StaffRequest, staff_view
 from gradingsite import schema
-from gradingsite.state import IS_CHECKOUT, RESOURCES
+from gradingsite.state import IS_CHECKOUT, RESOURCES, START
 
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 NAME = re.compile(r"^[A-Za-z0-9_.-]+")
@@ -53,7 +53,7 @@ class Upgrade:
         if self.unknown:
             return "A newer version of gradingsite has used this database. Run that version or a newer one."
         if self.lacking:
-            return "The database needs this version’s migrations. Make a backup, then restart with make run."
+            return f"The database needs this version’s migrations. Make a backup, then restart with {START}."
         return "No migrations are pending."
 
 
@@ -78,7 +78,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.view_session")
 def document(request: StaffRequest, name: str) -> TemplateResponse:
-    """One of DOCUMENTS as it is written."""
+    """One of DOCUMENTS, as plain text."""
     if name not in DOCUMENTS:
         raise Http404
     path, about = DOCUMENTS[name]

@@ -1,4 +1,4 @@
-"""Downloads: rows as CSV that is safe to open in a spreadsheet, or as JSONL; streamed, whatever their number."""
+"""Streamed downloads of rows, as CSV that is safe to open in a spreadsheet, or as JSONL."""
 
 import csv
 import datetime as dt
@@ -57,7 +57,7 @@ def _download(filename: str, content_type: str, lines: Iterator[str]) -> Streami
 
 
 class _Echo:
-    """A file that hands back what is written to it, so that rows are streamed."""
+    """A file whose `write` returns the text, so that rows can be streamed."""
 
     def write(self, text: str) -> str:
         return text

@@ -1,4 +1,4 @@
-"""History: everything that people did, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
+"""History: people's actions, as a page, CSV or JSONL; and the blind pairs for calibrating judges, as CSV."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -43,21 +43,21 @@ class HistoryFilterForm(forms.Form):
     session = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "id"}))
     bulk = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
 
-    def narrowed(self, person: User | AnonymousUser) -> audit.HistoryFilters:
-        """The filters as the audit takes them. `person` is whoever looks at the page."""
+    def for_viewer(self, viewer: User | AnonymousUser) -> audit.HistoryFilters:
+        """The audit's filters. Sign-ins and other access events are included only if `viewer` may see them."""
         self.is_valid()
         data = self.cleaned_data
         author, arm = data.get("person"), data.get("arm")
-        named = Session.objects.filter(external_id__icontains=data.get("session", "")).values_list("pk", flat=True)
+        sessions = Session.objects.filter(external_id__icontains=data.get("session", ""))
         return audit.HistoryFilters(
             person=author.username if author else "",
             kind=HistoryKind(data["kind"]) if data.get("kind") else None,
             arm=arm.name if arm else "",
-            sessions=tuple(named[:MATCHES]) if data.get("session") else None,
+            sessions=tuple(sessions.values_list("pk", flat=True)[:MATCHES]) if data.get("session") else None,
             bulk=data.get("bulk", ""),
             since=data.get("since"),
             until=data.get("until"),
-            with_access=person.has_perm("grading.view_auditevent"),
+            with_access=viewer.has_perm("grading.view_auditevent"),
         )
 
 
@@ -66,17 +66,17 @@ def show(request: StaffRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters, query = HistoryFilterForm(request.GET), request.GET.copy()
     query.pop("before", None)
-    narrowed = filters.narrowed(request.user)
-    page = audit.page(narrowed, before=HistoryCursor.parse(request.GET.get("before", "")))
+    audit_filters = filters.for_viewer(request.user)
+    page = audit.page(audit_filters, before=HistoryCursor.parse(request.GET.get("before", "")))
     context = {
         "title": "History",
         "filters": filters,
-        "rows": rows(page.acts, grouped=narrowed.kind is not HistoryKind.SIGN_IN),
+        "rows": rows(page.acts, grouped=audit_filters.kind is not HistoryKind.SIGN_IN),
         "older": page.older,
         "is_first": "before" not in request.GET,
         "query": query.urlencode(),
         "narrowed": any(query.values()),
-        "bulk": bulk(narrowed.bulk) if narrowed.bulk else None,
+        "bulk": bulk(audit_filters.bulk) if audit_filters.bulk else None,
         "saved_views": saved_views.menu(request, FilteredList.HISTORY),
     }
     return TemplateResponse(request, "history/history.html", context)
@@ -87,16 +87,15 @@ def rows(acts: Iterable[HistoryEntry], *, grouped: bool) -> list[dict[str, Any]]
     table: list[dict[str, Any]] = []
     for act in acts:
         latest = table[-1]["act"] if table else None
-        if (
-            grouped
-            and latest is not None
-            and act.kind is HistoryKind.SIGN_IN
-            and (act.kind, act.who, act.what, act.why) == (latest.kind, latest.who, latest.what, latest.why)
-        ):
+        if grouped and act.kind is HistoryKind.SIGN_IN and latest is not None and _is_same_sign_in(act, latest):
             table[-1] |= {"count": table[-1]["count"] + 1, "first": act.at}
         else:
             table.append({"act": act, "changed": changed(act), "count": 1})
     return table
+
+
+def _is_same_sign_in(act: HistoryEntry, other: HistoryEntry) -> bool:
+    return (act.kind, act.who, act.what, act.why) == (other.kind, other.who, other.what, other.why)
 
 
 def changed(act: HistoryEntry) -> dict[str, Any] | None:
@@ -124,15 +123,15 @@ def bulk(name: str) -> dict[str, Any] | None:
 
 @staff_view("grading.view_session")
 def export_csv(request: StaffRequest) -> StreamingHttpResponse:
-    """All that matches the page's filters, as CSV."""
-    acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
+    """All actions that match the filters, as CSV."""
+    acts = audit.each(HistoryFilterForm(request.GET).for_viewer(request.user))
     return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
 @staff_view("grading.view_session")
 def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
-    """The same as JSONL, with everything that each act changed."""
-    acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
+    """All actions that match the filters, as JSONL, with everything that each changed."""
+    acts = audit.each(HistoryFilterForm(request.GET).for_viewer(request.user))
     return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 

@@ -1,4 +1,4 @@
-"""Imports from folders: each run, and the fate of every file that it found."""
+"""Imports from folders: the list, and one import with the result for each file."""
 
 from collections import defaultdict
 
@@ -24,7 +24,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.view_logimport")
 def detail(request: StaffRequest, pk: int) -> TemplateResponse:
-    """One import, with its files; `fate` shows those alone that met it."""
+    """One import with its files; `fate` filters them."""
     row = get_object_or_404(LogImport.objects.select_related("agent"), pk=pk)
     chosen = next((fate for fate in Fate if fate == request.GET.get("fate")), None)
     files = row.found.select_related("session")

@@ -1,4 +1,4 @@
-"""The card of what changed between two periods: the parts of the difference."""
+"""The card of the difference between two periods, and its parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class CategoryRow:
 
 
 def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[TimeMark]) -> dict[str, Any]:
-    """What `_change.html` shows."""
+    """The context of `_change.html`."""
     measure = change.measure
     sentences = write_change(change)
     return {
@@ -104,7 +104,7 @@ def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[Tim
 
 
 def title_of(part: ChangePart) -> str:
-    """Mix; Within + graders."""
+    """The title of a part: "Mix", "Within + graders"."""
     return " + ".join(TITLES[name] for name in part.names).capitalize()
 
 
@@ -160,8 +160,8 @@ def _interval(measure: Measure, low: float | None, high: float | None) -> str:
 
 
 def _sum(change: PeriodChange) -> str:
-    """The parts as a sum: −.007 + .015 = +.008. "" if one of them is unknown. Says so if the rounded terms have another
-    sum.
+    """The parts as a sum: "−.007 + .015 = +.008"; "" if one of them is unknown. Adds "before rounding" if the rounded
+    terms have another sum.
     """
     values = [part.value for part in change.parts if part.value is not None]
     if change.difference is None or len(values) < len(change.parts):
@@ -169,11 +169,11 @@ def _sum(change: PeriodChange) -> str:
     terms: list[str] = []
     for value in values:
         term = write_signed(change.measure, value)
-        terms.append(f"{term[0]} {term[1:]}" if terms else term)
+        terms.append(f"{term[0]} {term[1:]}" if terms else term)  # its sign is the operator
     text = f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
-    printed = sum(round(value, DIGITS) for value in values) - round(change.difference, DIGITS)
+    rounding_error = sum(round(value, DIGITS) for value in values) - round(change.difference, DIGITS)
     is_rounded = change.measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE)
-    return f"{text}, before rounding" if is_rounded and round(printed, DIGITS) else text
+    return f"{text}, before rounding" if is_rounded and round(rounding_error, DIGITS) else text
 
 
 def _category(row: CategoryContribution, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:

@@ -1,4 +1,4 @@
-"""The cards of what came with the newest marks, and of harnesses and models compared on like work."""
+"""The cards of the changes since the newest marks, and of harnesses and models compared on similar work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class EffectRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectGroup:
-    """A mark, or several that can't be told apart, with what changed since: the reward, and cost and vitals as far as
-    there is enough to say. `unknown` counts the others.
+    """A mark, or several at the same time, with the changes since: of the reward (`main`), and of cost and vitals with
+    an estimate (`others`). `unknown` counts those without one.
     """
 
     marks: tuple[str, ...]
@@ -50,7 +50,7 @@ class EffectGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A harness and a model on like work, in words and figures."""
+    """A harness with a model, compared on similar work, as text and figures."""
 
     card: AgentCard
     sentence: str
@@ -65,7 +65,7 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     rewards = [
         _difference(each) for each in effects if each.measure.unit is MeasureUnit.REWARD and each.effect is not None
     ]
-    far = charts.reach(rewards)
+    limit = charts.reach(rewards)
     groups = []
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
         main, *others = same
@@ -74,8 +74,8 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
             EffectGroup(
                 marks=tuple(write_mark(mark) for mark in marks),
                 key=marks[0].key if marks else "",
-                main=_row(main, far),
-                others=tuple(_row(each, far) for each in estimated),
+                main=_row(main, limit),
+                others=tuple(_row(each, limit) for each in estimated),
                 unknown=len(others) - len(estimated),
             )
         )
@@ -87,7 +87,7 @@ def _difference(effect: MarkEffect) -> RewardDifference:
     return RewardDifference(mean=effect.effect or 0.0, low=effect.low or 0.0, high=effect.high or 0.0, is_causal=False)
 
 
-def _row(effect: MarkEffect, far: float) -> EffectRow:
+def _row(effect: MarkEffect, limit: float) -> EffectRow:
     measure = effect.measure
     interval = width = ""
     if effect.low is not None and effect.high is not None:
@@ -95,7 +95,7 @@ def _row(effect: MarkEffect, far: float) -> EffectRow:
         width = write_size(measure, effect.high - effect.low)
     picture: SafeString | str = ""
     if measure.unit is MeasureUnit.REWARD:
-        picture = charts.difference(_difference(effect) if effect.effect is not None else None, far)
+        picture = charts.difference(_difference(effect) if effect.effect is not None else None, limit)
     return EffectRow(
         title=measure.title,
         effect=write_signed(measure, effect.effect),

@@ -1,4 +1,4 @@
-"""What the page is about: the measure, the span of time, the split, the sessions, and the two periods."""
+"""The form of Insight: the measure, the time span, the split, the sessions, and the two periods to compare."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ DAY = forms.DateInput(attrs={"type": "date"})
 
 
 class InsightForm(forms.Form):
-    """Every field is optional; a value that doesn't exist is reported and left out."""
+    """The page's filters. Every field is optional; an invalid value is reported and ignored."""
 
     measure = forms.ChoiceField(required=False, choices=[(each.name, each.title) for each in MEASURES.values()])
     step = forms.ChoiceField(

@@ -1,4 +1,4 @@
-"""The card of trends: the curve of all sessions, small ones of each group, and the same as rows."""
+"""The card of trends: a chart of all sessions, a small one for each group, and a table."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class TrendRow:
 def context(
     trend: Trend, marks: Sequence[TimeMark], narrowing: dict[str, str], query: Callable[..., str]
 ) -> dict[str, Any]:
-    """What `_trend.html` shows. `query` gives the query of this page with some fields changed."""
+    """The context of `_trend.html`. `query` returns the page's query string with some fields changed."""
     trend = without_empty_beginning(trend)
     measure, dots, markers = trend.measure, make_dots(trend.whole, trend.measure, narrowing), mark_lines(marks)
     if all(point.mean.value is None for point in trend.whole.points):

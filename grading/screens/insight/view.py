@@ -1,4 +1,4 @@
-"""Insight: did it get worse, since when, and what came with it?"""
+"""Insight: whether results changed, since when, and what else changed then."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
 
 
 def _agents(form: InsightForm) -> tuple[AgentCard, ...]:
-    """The cards of the last weeks: of all sessions as the worker stored them, of chosen ones as they are now."""
+    """The comparison of the last weeks: stored by the worker for all sessions, computed now for filtered ones."""
     if not form.narrowing:
         return agents.latest_cards()
     return agents.compare_agents(loading.last_weeks(form.now, agents.WEEKS), filters=form.filters)

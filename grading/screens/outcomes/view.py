@@ -1,4 +1,4 @@
-"""Outcomes of many sessions from a file, such as the labels of a benchmark."""
+"""Uploads outcomes of many sessions from a file, such as the labels of a benchmark."""
 
 import hashlib
 from typing import Any
@@ -28,9 +28,9 @@ EXAMPLE = """session,kind,value,observed_at,url,detail
 
 
 class LabelsForm(forms.Form):
-    """A file or its lines, which the page shows for correction if some cannot be stored.
+    """A file, or its lines as `text`, which the page shows for correction if some cannot be stored.
 
-    `confirmed` is the digest of lines of which a person agreed to leave out those that cannot be stored.
+    `confirmed` is the digest of the text of which a person agreed to leave out the lines that cannot be stored.
     """
 
     file = forms.FileField(required=False, allow_empty_file=True)
@@ -51,7 +51,7 @@ class LabelsForm(forms.Form):
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise forms.ValidationError("Expected a file of text in UTF-8.") from None
-        # As a browser sends back what the page shows.
+        # Normalised as a browser sends the page's text back.
         self.shown_text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
         self.digest = hashlib.sha256(self.shown_text.encode()).hexdigest()
         if not self.shown_text:
@@ -72,7 +72,7 @@ class LabelsForm(forms.Form):
 
 @staff_view("grading.change_repository")
 def show(request: StaffRequest) -> HttpResponse:
-    """The form; a POST stores the lines if all can be stored, or the good ones after the person confirmed that."""
+    """The form; a POST stores the lines if all can be stored, or the valid ones once the person has confirmed that."""
     form = LabelsForm(request.POST, request.FILES) if request.method == "POST" else LabelsForm()
     if not form.may_store:
         context = {

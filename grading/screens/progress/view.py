@@ -1,4 +1,4 @@
-"""Progress: what each person has reviewed, how much they differ from each other and the judge, what is left to do."""
+"""Progress of reviewing: the answers of each person, how much people differ from each other and from the judge."""
 
 from django.template.response import TemplateResponse
 

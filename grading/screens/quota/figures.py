@@ -1,4 +1,4 @@
-"""The figures and pictures of the quota page, from what the services say."""
+"""The figures and charts of the quota page."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ TRIVIAL = 0.005
 
 
 def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[dict[str, Any]]:
-    """One a dimension, in the order of DIMENSIONS, with the standing reserve for new sessions outlined."""
+    """A gauge for each dimension of the rate limits, with the reserve for new sessions outlined."""
     return [
         {
             "words": room.label,
@@ -48,7 +48,7 @@ def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[di
 
 
 def arithmetic(outlook: QueueOutlook) -> str:
-    """The rate with its sum: 1.58 verdicts a minute: .97 × 30,000 ÷ 18,400."""
+    """The rate with its computation: "1.58 verdicts a minute: .97 × 30,000 ÷ 18,400"."""
     pace = outlook.pace
     if pace is None:
         return "the rate is unknown until the first verdict"
@@ -58,7 +58,7 @@ def arithmetic(outlook: QueueOutlook) -> str:
 
 
 def arrivals(an_hour: float) -> str:
-    """How many sessions come, as one would say it: about 1 session every 5 hours."""
+    """The rate of new sessions as text: "about 1 session every 5 hours"."""
     if an_hour == 0:
         return "no session since yesterday"
     if an_hour < 1:
@@ -68,23 +68,24 @@ def arrivals(an_hour: float) -> str:
 
 
 def sentence(outlook: QueueOutlook) -> str:
-    """The forecast in words."""
-    come = arrivals(outlook.arrivals)
+    """The forecast of the backlog, as a sentence."""
+    new_sessions = arrivals(outlook.arrivals)
     if outlook.forecast.ending is ForecastEnding.DRAINED:
-        return f"The backlog clears by {moment(outlook.forecast.at)} with {come}."
+        return f"The backlog clears by {moment(outlook.forecast.at)} with {new_sessions}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
-    a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
+    a_day = DAY_HOURS * outlook.arrivals
+    pays = 0.0 if outlook.allowance is None else outlook.allowance.daily
     return {
-        ForecastEnding.EMPTY: f"Queue empty; {come}.",
+        ForecastEnding.EMPTY: f"Queue empty; {new_sessions}.",
         ForecastEnding.NEVER: (
-            f"The backlog never clears at this rate: {come} arrive, but only {rate:.1f} can be judged."
+            f"The backlog never clears at this rate: {new_sessions}, but only {rate:.1f} can be judged."
         ),
         ForecastEnding.BUDGET: (
             f"The backlog never clears with this budget: it pays for {pays:.0f} of {a_day:.0f} sessions a day."
         ),
-        ForecastEnding.SHUT: f"The backlog grows until the judge is resumed, with {come}.",
-        ForecastEnding.UNKNOWN: f"No forecast yet, because verdicts and limits are still missing; {come}.",
-        ForecastEnding.FAR: f"The backlog won’t clear within thirty days with {come}.",
+        ForecastEnding.SHUT: f"The backlog grows until the judge is resumed, with {new_sessions}.",
+        ForecastEnding.UNKNOWN: f"No forecast yet, because verdicts and limits are still missing; {new_sessions}.",
+        ForecastEnding.FAR: f"The backlog won’t clear within thirty days with {new_sessions}.",
     }[outlook.forecast.ending]
 
 
@@ -148,7 +149,7 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
 def outcomes(
     tallies: list[AttemptTally], waiting: WaitingJobs, each_usd: float | None, waits: str
 ) -> list[dict[str, Any]]:
-    """Today's attempts by kind, and what is held, on one scale."""
+    """Today's attempts by kind, and the held jobs, with bars on one scale."""
     most = max([waiting.jobs, *(tally.attempts for tally in tallies)])
     calls = sum(tally.attempts for tally in tallies)
     rows: list[dict[str, Any]] = []
@@ -158,8 +159,8 @@ def outcomes(
             continue
         if kind.name == "limited":
             share = 100 * n / calls if calls else 0
-            over = " and more" if share > 100 * TARGET_429 else ""
-            note = f"{share:.2g} % of calls; the target is at most 1 %{', missed' if over else ''}"
+            missed = ", missed" if share > 100 * TARGET_429 else ""
+            note = f"{share:.2g} % of calls; the target is at most 1 %{missed}"
         elif not n:
             note = ""
         elif kind.name == "graded":
@@ -209,7 +210,7 @@ def spell_words(spell: Spell) -> str:
 
 
 def listed(periods: list[Period]) -> list[dict[str, Any]]:
-    """The latest outages first, each with its blast radius."""
+    """The latest outages, newest first, each with the sessions that it affected."""
     latest = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
     rows = []
     for period, radius in zip(latest, outages.radii(latest), strict=True):

@@ -1,4 +1,4 @@
-"""Repositories in which the site looks up what became of sessions' work."""
+"""Repositories in which the site looks up whether sessions' commits landed."""
 
 import secrets
 
@@ -169,7 +169,7 @@ def _follow_local(request: StaffRequest) -> None:
 
 
 def _make_webhook(request: StaffRequest, key: str) -> dict[str, str]:
-    """Give the repository a new webhook secret. Returns what has to be entered on GitHub; the secret is shown once."""
+    """Give the repository a new webhook secret. Returns the address and the secret, which is shown once, for GitHub."""
     repository = get_object_or_404(Repository, pk=primary_key(key))
     secret = secrets.token_hex(32)
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""The exact prompt that a rubric makes of a session, with its size and price; and sessions as people name them."""
+"""The exact prompt for a session under a rubric, with its size and price; and finding a session by a typed id."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -17,7 +17,7 @@ SEVERAL, RECENT = 2, 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPreview:
-    """A prompt exactly as it would be sent; None if the evidence can't be read, and `problem` says why."""
+    """The prompt that would be sent; None if the evidence can't be read, and `problem` says why."""
 
     session: Session
     prompt: Prompt | None
@@ -38,7 +38,7 @@ class PromptPreview:
 
     @property
     def usd(self) -> float | None:
-        """What asking should cost: the prompt's own size, and a reply as long as they usually are."""
+        """The expected cost of the call: of this prompt, and of a reply of the usual length."""
         if self.prompt is None:
             return None
         full = self.prompt.tokens * self.estimate.price_in + self.estimate.output_tokens * self.estimate.price_out
@@ -46,31 +46,33 @@ class PromptPreview:
 
 
 def recent_sessions() -> list[dict[str, str]]:
-    """The latest sessions, to choose from: what names each, and what a person knows it by. Samples while there are no
-    others.
-    """
+    """The latest sessions as choices: the full name as `value`, and a `label`. Samples if there are no others."""
     latest = Session.objects.with_people().order_by("-ended_at", "-pk")
     rows = list(latest.yours()[:RECENT]) or latest.samples()[:RECENT]
     return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in rows]
 
 
 def full_name(session: Session) -> str:
-    """What names a session and no other one: agent/id."""
+    """The unique name of a session: agent/id."""
     return f"{session.agent.name}/{session.external_id}"
 
 
-def find_session(named: str) -> tuple[Session | None, str]:
-    """The session of agent/id, an id, or an id's end (as the screens show it); else None, and why in a sentence."""
-    named = named.replace("\0", "").strip()
-    if not named:
+def find_session(text: str) -> tuple[Session | None, str]:
+    """The session named by agent/id, by its id, or by the end of its id; or None, and the problem as a sentence."""
+    text = text.replace("\0", "").strip()
+    if not text:
         return None, ""
     sessions = Session.objects.with_people().order_by("-ended_at", "-pk")
-    agent, _, own = named.partition("/")
-    ways = ({"agent__name": agent, "external_id": own}, {"external_id": named}, {"external_id__endswith": named})
-    for way in ways:
-        matches = list(sessions.filter(**way)[:SEVERAL])
+    agent, _, external_id = text.partition("/")
+    lookups = (
+        {"agent__name": agent, "external_id": external_id},
+        {"external_id": text},
+        {"external_id__endswith": text},
+    )
+    for lookup in lookups:
+        matches = list(sessions.filter(**lookup)[:SEVERAL])
         if len(matches) == 1:
             return matches[0], ""
         if matches:
-            return None, f"Several sessions have an id that ends in “{named[:60]}”. Enter more characters of the id."
-    return None, f"No session has the id “{named[:60]}” or an id that ends in it. The sessions list shows the ids."
+            return None, f"Several sessions have an id that ends in “{text[:60]}”. Enter more characters of the id."
+    return None, f"No session has the id “{text[:60]}” or an id that ends in it. The sessions list shows the ids."

@@ -1,4 +1,4 @@
-"""Trying a rubric on one session: what would be sent, and the judge's answer, dimension by dimension."""
+"""Trying a rubric on one session: the prompt, and the judge's answer by dimension."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -33,12 +33,8 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         except trials.TrialError as error:
             problem = str(error)
         else:
-            text = (
-                "The call is queued. The judge’s answer will appear here."
-                if job
-                else "The judge has already answered this question."
-            )
-            messages.success(request, text)
+            asked = "The call is queued. The judge’s answer will appear here."
+            messages.success(request, asked if job else "The judge has already answered this question.")
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
     if "state" in request.GET and session is not None:
         return render(request, "rubrics/_trial_state.html", _state(rubric, session))
@@ -70,7 +66,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
-    """The latest trial, and what keeps everybody waiting."""
+    """The latest trial, and the obstacle for which all calls wait, "" if there is none."""
     trial = session.judge_jobs.filter(purpose=Purpose.TRIAL, rubric=rubric).order_by("-pk").first()
     obstacle = quota.obstacle()
     return {"trial": trial, "obstacle": obstacle.detail if obstacle else ""}
@@ -79,11 +75,15 @@ def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
 def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:
     """Score and dimensions of two verdicts side by side; None for a dimension that one of them lacks."""
     old, new = ({} if grade is None else grade.evidence.get("dimensions", {}) for grade in (before, after))
-    rows = [("Score", None if before is None else before.value, None if after is None else after.value)]
-    rows += [
-        (name.replace("_", " ").capitalize(), old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])
-    ]
+    pairs = {"Score": (None if before is None else before.value, None if after is None else after.value)}
+    for name in [*new, *old]:
+        pairs[name.replace("_", " ").capitalize()] = (old.get(name), new.get(name))
     return [
-        {"name": name, "before": a, "after": b, "moved": None if a is None or b is None else b - a}
-        for name, a, b in rows
+        {
+            "name": name,
+            "before": before_value,
+            "after": after_value,
+            "moved": None if before_value is None or after_value is None else after_value - before_value,
+        }
+        for name, (before_value, after_value) in pairs.items()
     ]

@@ -35,13 +35,13 @@ def show(request: StaffRequest) -> TemplateResponse:
     figures, read_at = versions.latest_figures()
     sections = []
     for kind in WorkKind:
-        ours = [row for row in rows if row.kind == kind]
+        of_this_kind = [row for row in rows if row.kind == kind]
         sections.append(
             {
                 "words": kind.words,
                 "about": ABOUT[kind],
-                "active": next((row for row in ours if row.is_active), None),
-                "rows": [{"rubric": row, "figures": figures.get(row.sha256, Figures())} for row in ours],
+                "active": next((row for row in of_this_kind if row.is_active), None),
+                "rows": [{"rubric": row, "figures": figures.get(row.sha256, Figures())} for row in of_this_kind],
             }
         )
     context = {
@@ -58,7 +58,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     rubric = get_object_or_404(Rubric.objects.select_related("author", "parent"), pk=pk)
     parent = rubric.parent
-    # The texts that differ between the two, before and after.
+    # The texts that differ from the parent's.
     reworded = []
     if parent is not None:
         pairs = [("Instructions", parent.text, rubric.text)]
@@ -89,7 +89,7 @@ def stale() -> QuerySet[Session]:
 
 
 def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:
-    """Those of a kind of work."""
+    """The sessions of a kind of work."""
     categories = kinds.of_categories()
     if kind is WorkKind.PRODUCTION:
         return sessions.filter(~Q(category__in=categories) | Q(category=None))

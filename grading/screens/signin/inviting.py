@@ -1,4 +1,4 @@
-"""Invites people by mail. Whoever is invited sets a password, which nobody else sees."""
+"""Invites people by e-mail. They set a password themselves."""
 
 import logging
 from smtplib import SMTPException
@@ -45,7 +45,7 @@ class InvitationForm(forms.Form):
     )
 
     def clean_address(self) -> str:
-        """Nobody's yet, or that of somebody who was invited and has not come."""
+        """The address in lower case. It must be unused, or of a person who was invited and has not signed in yet."""
         address: str = self.cleaned_data["address"].lower()
         for user in User.objects.filter(email__iexact=address) | User.objects.filter(username__iexact=address):
             if user.has_usable_password() or user.last_login or not user.is_active:
@@ -87,8 +87,8 @@ def _send(request: HttpRequest, address: str, role: str) -> None:
 
 
 class InvitationView(PasswordResetConfirmView):
-    """The page on which an invited person sets a password. The link works once; its secret is removed from the URL at
-    once.
+    """The page on which an invited person sets a password. The link works once, and its secret is removed from the URL
+    immediately.
     """
 
     template_name = "signin/invitation.html"

@@ -1,4 +1,4 @@
-"""Signing in: name and password, then the second factor of whoever has one."""
+"""Signing in with name and password, and a second factor for people who have one."""
 
 import logging
 from typing import Any
@@ -34,7 +34,7 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 class SignInForm(AdminAuthenticationForm):
     def get_invalid_login_error(self) -> ValidationError:
-        """After too many failures, the error says how long no password is checked."""
+        """The error; after too many failures, it says for how long no password is checked."""
         seconds = getattr(self.request, "seconds_to_wait", 0)
         if seconds:
             return ValidationError(

@@ -1,4 +1,4 @@
-"""The incident of 31 March on a demo site: a panel of buttons, and what two sites believe after each."""
+"""The incident of 31 March on a demo site: a button for each step, and the arm's posterior on two sites after each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from grading.story import march31
 from grading.story.figures import ArmBelief, Figure
 from grading.story.march31 import FIRST, STEPS, Incident, NotYet, StoryStep
 
-# Pictures of the curves for a screen and for a phone, so that their words keep their size.
+# The widths of the chart for a screen and for a phone.
 WIDE, NARROW = 900, 330
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepShown:
+class StepRow:
     """A step with its state: "done", "working" (a worker is doing it), "now" or "later"."""
 
     step: StoryStep
@@ -34,7 +34,7 @@ class StepShown:
 
 
 def on_a_demo(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Answer 404 on sites that are no demo."""
+    """A decorator of views: 404 on sites that are not a demo."""
 
     @wraps(view)
     def wrapped(*args: Any, **kwargs: Any) -> HttpResponse:
@@ -77,7 +77,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 @on_a_demo
 @require_POST
 def press(request: StaffRequest, name: str) -> HttpResponse:
-    """Do a step. The open page shows effects that take a while as they happen."""
+    """Do a step. The open page follows effects that take a while."""
     if name not in march31.BY_NAME:
         raise Http404
     try:
@@ -98,7 +98,7 @@ def again(request: StaffRequest) -> HttpResponse:
     return redirect("admin:story")
 
 
-def _step_context(step: StoryStep, at: int, incident: Incident) -> StepShown:
+def _step_context(step: StoryStep, at: int, incident: Incident) -> StepRow:
     is_done = at < incident.done
     if is_done:
         state = "done"
@@ -106,7 +106,7 @@ def _step_context(step: StoryStep, at: int, incident: Incident) -> StepShown:
         state = "later"
     else:
         state = "working" if step.name in incident.pressed_at else "now"
-    return StepShown(step=step, state=state, figures=tuple(step.figures(incident)) if is_done else ())
+    return StepRow(step=step, state=state, figures=tuple(step.figures(incident)) if is_done else ())
 
 
 def _beta(belief: ArmBelief) -> charts.Beta:
