@@ -226,7 +226,7 @@
       if (main !== desk()) return;
       const told = await reply.json();
       if (told.until) $('[data-until]').textContent = 'Yours until ' + told.until;
-      else { $('[data-until]').textContent = 'Not yours any more'; say(told.message, true); }
+      else { $('[data-until]').textContent = 'Your claim has expired'; say(told.message, true); }
     } catch (error) { if (main === desk()) $('[data-until]').textContent = 'The claim could not be renewed'; }
   }
 
