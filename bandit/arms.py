@@ -119,8 +119,8 @@ def decide_break(arm: Arm, day: date, *, is_confirmed: bool, by: str, why: str =
         is_detected = detected is not None and detected.day == day
         if not is_detected and not current.break_decisions.filter(day=day).exists():
             raise ValueError(
-                f"{current} has no break on {day} any more, since rewards were corrected or added: nothing was saved. "
-                "Reload the page."
+                f"Nothing was saved, because {current} no longer has a break on {day}. Its rewards have changed in "
+                "the meantime. Reload the page."
             )
         decision = BreakDecision.objects.create(
             bandit=current.bandit, arm=current, day=day, kept=is_confirmed, by=by, note=why[:MAX_WHY]

@@ -293,7 +293,7 @@ def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterat
         yield f"{arm.name} is on probation: it has {had} of the {need} sessions with a reward that end the probation."
     broke = None if posterior.changes is None else posterior.changes.breaks.get(arm.name)
     if broke is not None:
-        yield f"{arm.name} broke on {broke.day}: its rewards from before that day no longer count."
+        yield f"{arm.name} changed on {broke.day}, so its earlier rewards no longer count."
     if is_unfinished(arm):
         yield f"None of {arm.name}'s last {MIN_UNFINISHED} decisions led to a finished session."
 
@@ -304,7 +304,7 @@ def _explain(choice: Choice) -> dict[str, Any]:
     if choice.override:
         drawn = choice.override["drawn"]
         otherwise = f"the draw would have chosen {drawn}" if drawn else "nothing was eligible"
-        why = f"{name} because the caller overrode the draw; {otherwise}."
+        why = f"{name} was chosen because the caller overrode the draw; {otherwise}."
     else:
         arm = choice.posterior.arms[name]
         why = (

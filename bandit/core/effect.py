@@ -264,7 +264,7 @@ def _describe_shortage(trials: Trials, least: int) -> str:
         rows, days = len(group.outcome), len(np.unique(group.day))
         if rows < least or days < MIN_DAYS:
             sessions, on_days = f"{rows} session{'s' * (rows != 1)}", f"{days} day{'s' * (days != 1)}"
-            return f"{sessions} {name} it on {on_days}; {least} on {MIN_DAYS} are needed"
+            return f"{sessions} {name} it on {on_days}, but {least} sessions on {MIN_DAYS} days are needed"
     return ""
 
 
@@ -312,7 +312,7 @@ def _windows(trials: Trials) -> Iterator[Window]:
 def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     """The conclusion as text: `how` sessions got the arm, and `why` there is no stronger verdict, "" for no reason."""
     if effect.difference is None:
-        return f"Cannot tell yet: {why}."
+        return f"Not enough data: {why}."
     verdict = "no verdict" if effect.verdict is EffectVerdict.OPEN else effect.verdict
     difference = effect.difference
     numbers = f"{signed(difference.mean)} (90 % interval {signed(difference.low)} to {signed(difference.high)})"
@@ -322,4 +322,4 @@ def _sentence(effect: TreatmentEffect, how: str, why: str) -> str:
     if worst is None or not effect.striking:
         return sentence
     days = f"{date.fromordinal(worst.first)} to {date.fromordinal(worst.last)}"
-    return f"{sentence} Look at this difference: {signed(worst.difference)} over {worst.firings} firings from {days}."
+    return f"{sentence} Check the {worst.firings} sessions with it from {days}: {signed(worst.difference)}."

@@ -365,8 +365,8 @@ def starved_arm(now: dt.datetime) -> Iterable[Finding]:
             if arm.rewards < min(MIN_SHARE_OF_LEADER * most, MAX_STARVED_REWARDS):
                 yield Finding(
                     about=f"{bandit.name}: {arm.name}",
-                    detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, where "
-                    f"{leader} has {most:,}: too few to tell whether it is worse.",
+                    detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, while "
+                    f"{leader} has {most:,}. That is too few to tell whether it is worse.",
                 )
 
 

@@ -82,8 +82,11 @@ TROUBLE = (
     Reason.UNPARSABLE_VERDICT,
 )
 # The effects of an outage of the first judge, and of another one.
-WAITING = "New rewards stay provisional. Nothing is lost: jobs wait, and a verdict replaces each of them exactly."
-WAITING_BESIDE = "Only this judge’s opinions wait; they decide no reward while the first judge answers."
+WAITING = (
+    "New rewards stay provisional. Nothing is lost: sessions wait in the queue, and their verdicts replace the "
+    "provisional rewards exactly."
+)
+WAITING_BESIDE = "Only this judge’s verdicts wait. They decide no reward while the first judge answers."
 TODO: Mapping[Reason, str] = {
     Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
     Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
@@ -414,9 +417,9 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
         if own - others > MAX_FAVOUR:
             yield Finding(
                 about=model,
-                detail=f"{model} gives sessions of its own family {own:.2f} on average ({n_own}), others "
-                f"{others:.2f} ({n_others}). They may be better, or favoured: compare with how a second family "
-                "or people grade the same sessions.",
+                detail=f"{model} gives sessions of its own family {own:.2f} on average ({n_own}), and others "
+                f"{others:.2f} ({n_others}). Its own family may be better, or the judge may favour it. Compare "
+                "with grades from another family or from people for the same sessions.",
             )
 
 
@@ -445,8 +448,9 @@ def indiscriminate_judge(now: dt.datetime) -> Iterable[Finding]:
         if each.n >= MIN_VERDICTS_OF_JUDGE and (each.values < MIN_DISTINCT_GRADES or each.sd < MIN_SD):
             yield Finding(
                 about=str(each)[:150],
-                detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
-                f"{each.sd:.3f}. Its grades can’t tell arms apart: try a stronger model or a rubric with more bands.",
+                detail=f"{each}: {each.n} verdicts in 14 days have only {each.values} distinct values and a standard "
+                f"deviation of {each.sd:.3f}. They can’t tell arms apart. Try a stronger model or a rubric with "
+                "more bands.",
                 sessions=_sessions_of(each, now),
             )
 

@@ -50,8 +50,8 @@ MAX_LISTED = 5
     ),
     todo=(
         "Find out what wrote to the database (a restored copy, a script, a manual edit), then run "
-        f"`{site_command('rebuild --repair')}`: it rebuilds buckets and lists from the ledger and leaves each session "
-        "its latest reward."
+        f"`{site_command('rebuild --repair')}`. It rebuilds buckets and lists from the ledger and keeps each session’s "
+        "latest reward."
     ),
     every=dt.timedelta(days=1),
     nightly=True,
@@ -135,10 +135,10 @@ def no_room_left(now: dt.datetime) -> Iterable[Finding]:
 
 NOTHING_LOST = "Nothing is lost: sessions are still accepted, and jobs wait in the database."
 EFFECTS: Mapping[Component, str] = {
-    Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
-    Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
-    Component.SCHEDULER: f"Scheduled jobs don’t run: lost work is not found again. {NOTHING_LOST}",
-    Component.BROKER: f"Workers get no jobs, so no verdicts are requested. {NOTHING_LOST}",
+    Component.WEB: "Pages and the API don’t answer. Hooks keep sessions that they can’t send.",
+    Component.WORKER: f"No verdicts are requested, no alarm rules run and no rewards are updated. {NOTHING_LOST}",
+    Component.SCHEDULER: f"Scheduled jobs don’t run, so lost jobs are not retried. {NOTHING_LOST}",
+    Component.BROKER: f"Workers receive no jobs, so no verdicts are requested. {NOTHING_LOST}",
 }
 NAMES: Mapping[Component, str] = {
     Component.WEB: "The web server",
@@ -155,7 +155,7 @@ NAMES: Mapping[Component, str] = {
         "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds. "
         "The program that watches it must have run for a minute without a gap."
     ),
-    todo=f"Check that it is running ({START} restarts it when it fails), and what the log says about it.",
+    todo=f"Check that this program is running ({START} restarts it if it fails), and look for errors in its log.",
     every=dt.timedelta(minutes=1),
     is_attended=True,
 )
@@ -171,11 +171,12 @@ def find_silent(silent: Collection[str]) -> Iterable[Finding]:
     for key in silent:
         name, _at, host = key.partition("@")
         part, beat_at = Component(name), last_beats.get(key)
-        since = ": it has sent no heartbeat yet" if beat_at is None else f" since {stamp(beat_at)}"
+        since = "yet" if beat_at is None else f"since {stamp(beat_at)}"
         if not host:
-            yield Finding(about=key, detail=f"{NAMES[part]} is not responding{since}. {EFFECTS[part]}")
+            yield Finding(about=key, detail=f"{NAMES[part]} has not responded {since}. {EFFECTS[part]}")
         elif name not in silent:
-            yield Finding(about=key, detail=f"{NAMES[part]} on {host} is not responding{since}. Others still run.")
+            detail = f"{NAMES[part]} on {host} has not responded {since}. Other hosts still work."
+            yield Finding(about=key, detail=detail)
 
 
 @alarm_rule(
@@ -330,7 +331,7 @@ def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
     names = _list_first([job.session.external_id for job in crashing])
     others = {
         "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
-        f"crashed three processes that read its evidence, and is retried daily ({names})": len(crashing),
+        f"crashed the evidence reader three times, and is retried daily ({names})": len(crashing),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
         "given up by an earlier version (the quota page offers to judge it again)": len(abandoned),
     }

@@ -85,14 +85,14 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
     elif (usual := pairs.usual_difference(session, verdict, fallback)) is not None:
         expected = trajectory.value + usual.difference
         scope = "this category" if usual.in_category else "all categories"
-        why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {scope}"
+        why = f"verdicts are usually {_above(usual.difference)} it, by the median of {usual.n} sessions of {scope}"
     else:  # too little is known to expect a verdict
         return ""
     if not is_wide(judge.value, expected):
         return ""
     return (
-        f"the judge says {judge.value:.2f}; its {fallback.source}, which saw the whole log, {trajectory.value:.2f} "
-        f"({why}): one of them missed something"
+        f"the judge says {judge.value:.2f}, but the {fallback.source}, which saw the whole log, says "
+        f"{trajectory.value:.2f} ({why}). One of them missed something"
     )
 
 
@@ -114,10 +114,10 @@ def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iter
         if change is not None:
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
-                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b} the judge is {_above(change.after)} "
-                f"the trajectory on average ({change.n_after} sessions); {_above(change.before)} was usual "
-                f"({change.n_before}). Either the rules read that harness's log differently now, or the judge grades "
-                "differently.",
+                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b}, verdicts have been "
+                f"{_above(change.after)} the trajectory’s grades on average ({change.n_after} sessions). Before, they "
+                f"were {_above(change.before)} ({change.n_before}). Either the trajectory now reads this harness’s log "
+                "differently, or the judge grades differently.",
                 sessions=_sessions_since(slice_rows, change),
             )
 
@@ -298,7 +298,7 @@ def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Fin
             yield Finding(about=name[:300], detail=detail, sessions=_sessions_since(cell, change))
     if with_judge:
         name, cell, change = max(with_judge, key=lambda each: len(each[1]))
-        more = f" {len(with_judge) - 1} more moved with it." if len(with_judge) > 1 else ""
+        more = f" {len(with_judge) - 1} more changed at the same time." if len(with_judge) > 1 else ""
         detail = f"{name}: {_describe_change(cell, change)}{_judge_changed(cell, change)}{more}"
         yield Finding(about=JUDGE, detail=detail, sessions=_sessions_since(cell, change))
     means = blocks([row.verdict for row in rows])

@@ -370,8 +370,8 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         return "Overridden by a person"
     if grade.source is Source.CONSUMPTION:
-        claim = "Only the agent itself vouches for it, and a claim lifts no verdict"
-        return claim if _is_claim_ignored(decision) else "Not higher, so max leaves it"
+        claim = "Only the agent itself vouches for it, so it can’t raise the verdict"
+        return claim if _is_claim_ignored(decision) else "Not higher, so it doesn’t count"
     if grade.source is decision.production_by:  # beaten by consumption
         contested = f"Lower than consumption by {number(decision.gap)}, which contests it"
         return contested if decision.is_contested else "Lower than consumption, so consumption counts"

@@ -150,4 +150,4 @@ def test_every_decision_is_seen_at_once():
 def test_a_decision_for_an_arm_that_broke_says_so():
     teach()
     said = select(bandit="category", decision_id="d1", supply={"code": 1}, now=NOW).explanation["sentences"]
-    assert "code broke on 2026-03-21: its rewards from before that day no longer count." in said
+    assert "code changed on 2026-03-21, so its earlier rewards no longer count." in said

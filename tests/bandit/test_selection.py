@@ -126,7 +126,7 @@ def test_an_override_is_obeyed_and_says_what_it_overrode():
     assert selection.override == {"arm": "news", "drawn": "code", "left_out": "not in the supply given"}
     assert selection.eligible["code"] == 1.0
     assert selection.explanation["sentences"][0] == (
-        "news because the caller overrode the draw; the draw would have chosen code."
+        "news was chosen because the caller overrode the draw; the draw would have chosen code."
     )
 
 

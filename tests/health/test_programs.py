@@ -97,7 +97,7 @@ def test_a_frozen_worker_and_a_frozen_scheduler_are_on_every_page_are_told_and_a
     page = programs.page()
     assert "⚠ Worker is not responding ·" in page
     assert "icon-stopped." in page
-    assert "The worker is not responding since" in page
+    assert "The worker has not responded since" in page
     assert "Verdicts come in" not in programs.page("/quota/") + programs.page("/")
     wait_for(lambda: ("opened", "worker") in told(hook), 30)
     programs.signal("beat", signal.SIGSTOP)

@@ -64,7 +64,7 @@ def test_a_host_that_stops_is_missed_and_one_that_is_stopped_is_not(settings):
         observe(liveness, second)
     monitoring.attending.update_attended_alarms(liveness)
     assert sorted(alarm.values_list("about", flat=True)) == ["scheduler@beta", "web@beta", "worker@beta"]
-    assert "on beta is not responding" in alarm.get(about="web@beta").detail
+    assert "on beta has not responded" in alarm.get(about="web@beta").detail
     Heartbeat.objects.filter(host="beta").update(beat_at=timezone.now() - dt.timedelta(days=2))
     observe(liveness, 2 * GRACE + 2 * SILENT)
     monitoring.attending.update_attended_alarms(liveness)

@@ -394,7 +394,7 @@ def test_a_session_s_page_shows_what_was_said_afterwards(agent, client):
     agent.sends(category="news")
     client.force_login(Site().person("rita", REVIEWER))
     page = flat(client.get(f"/sessions/{session.pk}/"))
-    assert "Submitted later" in page
+    assert "Later claims" in page
     assert "<td>Category</td>" in page
     assert f"Submitted by the agent itself, token …{agent.token.hint}" in page
     assert "news" in page

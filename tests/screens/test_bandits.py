@@ -124,7 +124,7 @@ def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(site, revie
         ("at=2026-04-01", "1 April 2026 is in the future"),
         ("at=1812-01-01", "'1812-01-01' is before the first data"),
         ("at=9999-12-31", "is in the future"),
-        ("known=soon", "'soon' is not a time; expected a time like 2026-03-31T19:40"),
+        ("known=soon", "'soon' is not a time; expected a time such as 2026-03-31T19:40"),
         ("known=0001-01-01T00:00", "is before the first data"),
         ("known=9999-12-31T23:59%2B00:00", "is in the future"),
         ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),

@@ -131,7 +131,7 @@ def test_a_form_sent_twice_saves_once_and_undoing_it_gives_back_the_exact_bucket
     assert f"Undo all {len(past)}" in html
     assert "Give a short reason" in flat(reviewer.post(address, {"reason": " "}, follow=True))
     html = flat(reviewer.post(address, {"reason": "the wrong week"}, follow=True))
-    assert f"Undone: {len(past)} sessions have exactly the rewards that they had before." in html
+    assert f"Undone. The previous rewards of {len(past)} sessions are restored exactly." in html
     assert "All of them were undone." in html
     assert all_buckets() == before
     again = flat(reviewer.post(address, {"reason": "x"}, follow=True))

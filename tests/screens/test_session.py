@@ -243,7 +243,7 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(sit
     assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
     assert tiles["floor"]["value"] is None
     assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
-    assert page.context["next_judging"].text == "has it in the queue"
+    assert page.context["next_judging"].text == "has this session in the queue"
     assert page.context["cards"] == []
     html = flat(page)
     assert "tile c-trajectory failed" not in html

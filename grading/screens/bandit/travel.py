@@ -176,7 +176,7 @@ def moments(params: Mapping[str, str], now: dt.datetime) -> Moments:
         try:
             known_by = dt.datetime.fromisoformat(text)
         except ValueError:
-            expected = "expected a time like 2026-03-31T19:40, or nothing for now"
+            expected = "expected a time such as 2026-03-31T19:40, or nothing for now"
             raise QueryRefused(f"{quoted(text)} is not a time; {expected}.") from None
         _refuse_early(known_by, text)
         known_by = known_by if timezone.is_aware(known_by) else timezone.make_aware(known_by)

@@ -155,7 +155,7 @@ def find_session(text: str) -> Session:
     """The session with this number or id, or the end of one. Raises QueryRefused for none and for several."""
     text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
-        raise QueryRefused("Which session? Expected its number, its id, or the end of its id.")
+        raise QueryRefused("Enter a session: its number, its id, or the last characters of its id.")
     is_key = text.isascii() and text.isdecimal() and len(text) <= MAX_KEY_DIGITS
     if is_key and (session := Session.objects.filter(pk=int(text)).first()):
         return session
@@ -199,11 +199,11 @@ def _without_outage(
     others = ended - changed - of_unjudged_arms - judged
     unchanged = []
     if judged:
-        unchanged.append(f"{judged} judged since, whose grade is used")
+        unchanged.append(f"{judged} judged later, whose grade is used")
     if of_unjudged_arms:
-        unchanged.append(f"{of_unjudged_arms} of arms that no judge ever graded, left as they are")
+        unchanged.append(f"{of_unjudged_arms} of arms without any verdict, left unchanged")
     if others:
-        unchanged.append(f"{others} with another grade or none, left as they are")
+        unchanged.append(f"{others} with another grade or none, left unchanged")
     rest = ", ".join(unchanged)
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",

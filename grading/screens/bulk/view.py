@@ -24,7 +24,7 @@ from grading.screens.desk.verdict_form import VerdictForm
 from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
-PROMPT = "Choose a grade for all of them. This shows the effect on each arm; nothing is saved."
+PROMPT = "Choose a grade for all selected sessions to see the effect on each arm. Nothing is saved yet."
 
 
 class BulkForm(VerdictForm):
@@ -165,7 +165,7 @@ def undo(request: StaffRequest, name: UUID) -> HttpResponse:
         except CorrectionError as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, f"Undone: {_sessions(total)} have exactly the rewards that they had before.")
+            messages.success(request, f"Undone. The previous rewards of {_sessions(total)} are restored exactly.")
     return redirect(f"{reverse('admin:history')}?bulk={name}")
 
 

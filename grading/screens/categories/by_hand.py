@@ -56,7 +56,7 @@ def show(request: StaffRequest) -> HttpResponse:
 def _set(request: StaffRequest, ids: list[int], category: Arm | None) -> None:
     """Set the category of these sessions, and leave a message."""
     if category is None:
-        messages.error(request, "Choose a category first; nothing was changed.")
+        messages.error(request, "Nothing was changed. Choose a category first.")
         return
     reason, name = request.POST.get("reason", ""), uuid_of(request.POST.get("name", ""))
     try:
@@ -65,7 +65,7 @@ def _set(request: StaffRequest, ids: list[int], category: Arm | None) -> None:
         messages.error(request, str(error))
         return
     count = f"{change.total} session{'' if change.total == 1 else 's'}"
-    messages.success(request, f"{count} set to {category}. No judge was called, and you can undo it.")
+    messages.success(request, f"{count} set to {category}. The judge wasn’t called, and you can undo this.")
 
 
 @staff_view("grading.add_grade")

@@ -144,7 +144,7 @@ def apply(request: StaffRequest) -> None:
         messages.error(request, str(error))
         return
     remaining = len(change.todo)
-    rest = f" {remaining} remain; a worker changes them within minutes." if remaining else ""
+    rest = f" A worker changes the remaining {remaining} within minutes." if remaining else ""
     sessions = f"{change.total} session{'' if change.total == 1 else 's'}"
     messages.success(request, f"Categories of {sessions} set. You can undo it below.{rest}")
 

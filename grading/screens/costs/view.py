@@ -152,7 +152,7 @@ def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     return [
         _table(
             "agent",
-            [(name or "none: tests of the key, and canaries", spend) for (name,), spend in costs.sum_by(spends, AGENT)],
+            [(name or "none (key tests and canaries)", spend) for (name,), spend in costs.sum_by(spends, AGENT)],
         ),
         _table("model", [(name or "unknown", spend) for (name,), spend in costs.sum_by(spends, MODEL)]),
         _table("purpose", by_purpose),

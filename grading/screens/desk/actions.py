@@ -87,7 +87,7 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
         problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
         if wants_reason and review.hides_judge(session, user):
             review.reveal(session, user, form.grade)
-            problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
+            problem = f"{problem} Your blind grade is kept. The judge’s grade is now shown."
         message = FlashMessage(text=problem, is_error=True, field_id="id_reason" if wants_reason else "")
         return page.render(request, session, form=form, message=message, status=REFUSED)
     # Stay at a session that was not in the queue; otherwise go to the next one.
@@ -122,7 +122,10 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
     claim, user = claim_of(request), request.user
     if item.state != ItemState.OPEN:
         return JsonResponse(
-            {"message": "Somebody answered it meanwhile. Press J for the next session, or submit to add your answer."},
+            {
+                "message": "Somebody else has graded this session in the meantime. Press J for the next session, or "
+                "submit to add your grade."
+            },
             status=STALE,
         )
     if claim and review.take(item, user, claim):
@@ -130,7 +133,7 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
         until = item.claimed_until
         return JsonResponse({"until": "" if until is None else f"{timezone.localtime(until):%H:%M}"})
     item.refresh_from_db()
-    return JsonResponse({"message": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
+    return JsonResponse({"message": f"{page.taken_by(item, user)} Your input is kept here."}, status=STALE)
 
 
 @staff_view("grading.add_grade")
@@ -236,7 +239,7 @@ def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: rev
     """
     hides = review.hides_judge(session, request.user)
     message = FlashMessage(
-        text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
+        text="The reward changed while this page was open. Nothing was saved. Check the session, then submit again.",
         is_error=True,
         then=_sentence(error.before, hides=hides),
         now=_sentence(error.current, hides=hides),
@@ -249,5 +252,5 @@ def _sentence(settlement: Settlement | None, *, hides: bool) -> str:
     if settlement is None:
         return "not settled"
     if hides:
-        return f"settlement {settlement.revision}, hidden until you grade"
+        return f"settlement {settlement.revision}; its reward is hidden until you grade"
     return settlement.sentence

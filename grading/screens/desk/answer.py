@@ -72,7 +72,7 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        title = "too many sessions went ungraded this week, though all are graded now"
+        title = "too many sessions went ungraded this week, but all are graded now"
         if others:
             title = title_of(others[0])
         more = f", with {len(others) - 1} more," if len(others) > 1 else ""

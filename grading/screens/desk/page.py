@@ -131,7 +131,7 @@ def _person(user: User, *, may_grade: bool) -> dict[str, Any]:
 def _claim_item(item: ReviewItem | None, user: User, claim: str, *, may_grade: bool) -> PageClaim:
     """Claim the session for this page: the person's newest page has the claim, unless another person has one."""
     if not may_grade:
-        return PageClaim(why_not="You can only read here; reviewers answer.")
+        return PageClaim(why_not="You can only read. Reviewers can grade.")
     if item is None or item.state != ItemState.OPEN:
         return PageClaim(claim=claim or new_claim())
     mine, now = claim or new_claim(), timezone.now()

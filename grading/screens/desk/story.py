@@ -74,7 +74,7 @@ def effects_of(answer: ReviewAnswer) -> list[str]:
 def describe(answer: ReviewAnswer) -> str:
     """An answer as text: "Saved .80", "Skipped"."""
     if answer.answer in GRADING:
-        beside = "" if answer.grade_id else ", beside the current grade"
+        beside = "" if answer.grade_id else ", in addition to the current grade"
         verb = "Accepted" if answer.answer == Answer.ACCEPT else "Saved"
         return f"{verb} {number(answer.value)}{beside}"
     return VERBS[Answer(answer.answer)]

@@ -65,7 +65,9 @@ class JudgeKeyForm(forms.Form):
         except ValueError:
             is_http = False
         if text and not is_http:
-            raise forms.ValidationError("Expected an address like https://gateway.example, or nothing for Anthropic.")
+            raise forms.ValidationError(
+                "Expected an address such as https://gateway.example, or nothing for Anthropic."
+            )
         return text
 
     def clean_api_key(self) -> str:

@@ -90,7 +90,7 @@ class WebhookForm(ChannelForm):
     def removed_note(self) -> str:
         had_secret = isinstance(self.current, Webhook) and bool(self.current.secret)
         if had_secret and not self.target().secret:
-            return "The stored key was removed: it was typed for another address."
+            return "The stored key was removed, because it was entered for another address."
         return ""
 
 

@@ -164,7 +164,7 @@ def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)
-    messages.success(request, f"{count} queued job{'s' * (count != 1)} cancelled. Calls already sent continue.")
+    messages.success(request, f"{count} queued job{'s' * (count != 1)} cancelled. Calls in progress still finish.")
     return redirect("admin:run", pk=pk)
 
 

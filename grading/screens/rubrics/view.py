@@ -22,8 +22,8 @@ from grading.vocabulary import WorkKind
 LISTED = 20
 ABOUT = {
     WorkKind.PRODUCTION: "all other work, and sessions without a category",
-    WorkKind.CONSUMPTION: "categories that read; judged by what was found and stored, not by commits",
-    WorkKind.LOOKING: "categories that look, as triage does; judged by whether they looked, whatever they found",
+    WorkKind.CONSUMPTION: "reading categories; judged by what the session found and stored, not by commits",
+    WorkKind.LOOKING: "checking categories; judged by whether the check was done, not by what it found",
 }
 # The periods for which the page shows the cost of judging again before a rubric is activated.
 WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))

@@ -123,7 +123,7 @@ def consumption_note(settlement: Settlement | None, current_grades: CurrentGrade
     """How artifacts that are worth more than the judge's verdict count; empty if they are not worth more."""
     value = value_of(current_grades, Source.CONSUMPTION)
     if is_claimed(current_grades):
-        return f"Only the agent itself vouches for this, so that its {number(value)} lifts no verdict."
+        return f"Only the agent itself vouches for this, so its {number(value)} can’t raise a verdict."
     if settlement is None or settlement.source != Source.CONSUMPTION or not contests(current_grades):
         return ""
     if is_contested(settlement, current_grades):

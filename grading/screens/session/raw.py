@@ -20,7 +20,7 @@ BAD_REQUEST, NOT_FOUND = 400, 404
 PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
 LONGEST_TEXT = 60_000
 MAX_NUMBER = 999_999_999
-NOTHING = "Nothing is hidden here: this text is the session’s own."
+NOTHING = "Nothing is hidden here. This text comes from the session itself."
 
 
 class MarkForm(Form):

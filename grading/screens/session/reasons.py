@@ -114,14 +114,16 @@ def next_judging(job: JudgeJob | None) -> NextJudging | None:
     reading = None if job.is_first else job.sample
     if job.state == JobState.PARKED:
         at = job.next_attempt_at if job.next_attempt_at > now else None
-        return NextJudging(text="tries it once a day, because it failed while others did not", reading=reading, at=at)
+        return NextJudging(
+            text="tries this session once a day, because it failed while others succeeded", reading=reading, at=at
+        )
     if job.state == JobState.LEASED:
         return NextJudging(text="is reading it", reading=reading)
     if job.state != JobState.QUEUED:
-        return NextJudging(text="has it in a batch", reading=reading)
-    text = "has it in the queue"
+        return NextJudging(text="has this session in a batch", reading=reading)
+    text = "has this session in the queue"
     if job.reserved:
-        text += ", drawn at random to represent others like it"
+        text += ", drawn at random to represent similar sessions"
     at = not_before(job.next_attempt_at, quota_row)
     graded = costs.since(now - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     return NextJudging(
@@ -197,7 +199,7 @@ def judge_way(session: Session, job: JudgeJob | None, upcoming: NextJudging | No
     if not quota.is_configured():
         detail = "There is no judge. Add a key in Settings"
         return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
-    detail = "It was asked and gave no verdict" if job else "It was not asked"
+    detail = "The judge was asked but gave no verdict" if job else "The judge was not asked"
     if not may_operate:
         return Way(mark="judge", title=title, detail=detail)
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"

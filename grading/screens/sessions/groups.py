@@ -16,7 +16,7 @@ from grading.vocabulary import Reason, Source
 SHARED = 3
 LONGEST_SHARED = 60
 WEEK_NAMES = {0: "This week", 1: "Last week"}
-STALE = "verdict stale: from another rubric or digest"
+STALE = "stale verdict, from another rubric or digest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

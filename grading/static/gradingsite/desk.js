@@ -227,7 +227,7 @@
       if (main !== desk()) return;
       const claimed = await reply.json();
       if (claimed.until) $('[data-until]').textContent = 'Yours until ' + claimed.until;
-      else { $('[data-until]').textContent = 'Not yours any more'; say(claimed.message, true); }
+      else { $('[data-until]').textContent = 'Your claim has expired'; say(claimed.message, true); }
     } catch (error) { if (main === desk()) $('[data-until]').textContent = 'The claim could not be renewed'; }
   }
 
