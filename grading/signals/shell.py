@@ -115,9 +115,11 @@ class ShellCommand:
         return any(word.startswith(prefixes) for word in self.argv[1:])
 
 
-def operands(words: Sequence[str], valued: Collection[str] = ()) -> list[str]:
-    """The words that are neither options nor the value of an option in `valued`."""
-    return [word for previous, word in pairwise(("", *words)) if not word.startswith("-") and previous not in valued]
+def operands(arguments: Sequence[str], valued: Collection[str] = ()) -> list[str]:
+    """The arguments that are neither options nor the value of an option in `valued`."""
+    return [
+        word for previous, word in pairwise(("", *arguments)) if not word.startswith("-") and previous not in valued
+    ]
 
 
 def split_git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
