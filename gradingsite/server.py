@@ -187,7 +187,7 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         super().service()
         self.has_served = True
         self._begin_phase()
-        self.received(b"")
+        self.received(b"")  # handles what has been received of the next request
 
     def _read_body(self, request: RequestParser) -> None:
         """Let the server's thread receive the body of this request, which the gate has admitted."""

@@ -214,11 +214,13 @@ class Bets:
         return end
 
     def sessions_needed(self, effect: float, *, chance: float, threshold: float) -> int:
-        """Expected further draws with this chance until an effect of this size reaches the e-value `threshold`.
+        """Expected further sessions until an effect of this size reaches the e-value `threshold`, if each is drawn with
+        the probability `chance`.
 
         A row adds about λ·h·τ − λ²·h·(σ² + τ²·h)/2 to the log-wealth at the stake λ, with τ the `effect`, h = p·(1 − p)
-        of the `chance` p, and σ² the `variance`. The best stake has to make up for the others and for the other side,
-        which may lose everything. 0 if the present rows should suffice.
+        of the `chance` p, and σ² the `variance`. The wealth is divided among all stakes and both sides, and the
+        others may lose theirs, so the best one has to multiply its own by threshold · 2 · len(STAKES). 0 if the present
+        rows should suffice.
         """
         h = chance * (1 - chance)
         stakes = np.minimum(STAKES, MAX_LOSS / (max(chance, 1 - chance) * max(PRIOR_OUTCOME, 1 - PRIOR_OUTCOME)))

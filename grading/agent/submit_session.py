@@ -654,7 +654,7 @@ def without_password(url: str) -> str:
 def spool_folder() -> Path:
     folder = Path(os.environ.get("GRADINGSITE_SPOOL") or HOME / "spool")
     if folder == HOME / "spool":
-        HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+        HOME.mkdir(mode=0o700, parents=True, exist_ok=True)  # `parents` below would give HOME the default mode
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -1160,7 +1160,7 @@ def settings_without_hook(harness: str) -> str:
         return re.sub(rf"\n?{re.escape(BEGIN)}\n.*?{re.escape(END)}\n", "", text, flags=re.DOTALL)
     settings = parse_settings(path, text)
     hooks = settings.get("hooks", {})
-    was = json.dumps(hooks)
+    hooks_before = json.dumps(hooks)
     for event in {HOOK_SETTINGS[harness][3], LOADED} & hooks.keys():
         remaining_groups = []
         for group in hooks[event]:
@@ -1171,9 +1171,9 @@ def settings_without_hook(harness: str) -> str:
                 remaining_groups.append({**group, "hooks": others})
         if remaining_groups:
             hooks[event] = remaining_groups
-        elif hooks[event]:
+        elif hooks[event]:  # an event that had no hooks stays as it was
             del hooks[event]
-    if json.dumps(hooks) == was:
+    if json.dumps(hooks) == hooks_before:
         return text
     if not hooks:
         del settings["hooks"]
@@ -1181,15 +1181,20 @@ def settings_without_hook(harness: str) -> str:
 
 
 def parse_settings(path: Path, text: str) -> dict[str, Any]:
-    """The settings parsed as JSON with hooks. Raises SetupError if they have another form, so that nothing is
-    overwritten.
+    """The settings as a JSON object. Raises SetupError if they are none, or if their hooks have another form than
+    expected, so that nothing is overwritten.
     """
     settings = json_object(text) if text.strip() else {}
     if settings is None:
         raise SetupError(f"{path} is not a JSON object; correct it first, nothing was changed")
     hooks = settings.get("hooks", {})
-    groups = [group for each in hooks.values() for group in each] if isinstance(hooks, dict) else [None]
-    if not all(isinstance(group, dict) and isinstance(group.get("hooks"), list) for group in groups):
+    groups_by_event = list(hooks.values()) if isinstance(hooks, dict) else [hooks]
+    is_expected = all(
+        isinstance(groups, list)
+        and all(isinstance(group, dict) and isinstance(group.get("hooks"), list) for group in groups)
+        for groups in groups_by_event
+    )
+    if not is_expected:
         raise SetupError(f'"hooks" in {path} is not what was expected, lists of {{"hooks": […]}}; nothing was changed')
     return settings
 
@@ -1614,7 +1619,10 @@ def session_id_of(log: Log, head: bytes, tail: bytes) -> str:
     return next(filter(None, (text_of(row, "sessionId", "session_id") for row in reversed(messages))), path.stem)
 
 
-def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> None:
+def describe_history(to_send: list[Log], old_count: int, judging: dict[str, Any]) -> None:
+    """Print what will be sent: the number, size and dates of the logs, by harness. `old_count` of them ended before the
+    agent was connected.
+    """
     size = sum(log.size for log in to_send)
     print_line(
         f"{len(to_send):,} logs to send to {site()}, {size / 1e6:,.0f} MB, of sessions that ended from "
@@ -1624,8 +1632,8 @@ def describe_history(to_send: list[Log], old: int, judging: dict[str, Any]) -> N
         count = sum(log.harness == harness for log in to_send)
         if count:
             print_line(f"  {count:,} of {harness}, from {printable(log_folders(harness))}")
-    if len(to_send) > old:
-        more = len(to_send) - old
+    if len(to_send) > old_count:
+        more = len(to_send) - old_count
         print_line(
             f"{more:,} of them ended after this agent was connected, on {judging['history_before'][:16]} UTC: "
             f"they are judged like any session{price_note(more, judging)}"

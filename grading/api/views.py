@@ -73,7 +73,7 @@ class Bearer(HttpBearer):
         if row is None:
             return None
         _require_scope(request, TokenScope(row.scope))
-        if not request.META.get(ADMITTED):
+        if not request.META.get(ADMITTED):  # otherwise the gate has counted it
             count_request(request, row, now)
         if row.last_used_at is None or now - row.last_used_at > TOKEN_USE_INTERVAL:
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)

@@ -116,7 +116,9 @@ def _equal_texts(
 ) -> Iterator[tuple[DatedText, DatedText, Artifact]]:
     """Each of these texts with each equal one of another session, and the row that has it; at most MAX_ROWS rows.
 
-    The rows are from at most WINDOW before (`earlier`) or after any of `texts`. Samples are compared with samples only.
+    The rows are from at most WINDOW before (`earlier`) or after any of `texts`: by the times at which sessions ended
+    for those of the same agent, by the times at which the site received them for those of others, since agents report
+    the former themselves. Samples are compared with samples only.
     """
     if not texts:
         return

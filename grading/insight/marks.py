@@ -28,11 +28,13 @@ MIN_OUTAGE = dt.timedelta(hours=1)
 # An outage that began this long before the span is not looked for.
 MAX_OUTAGE = dt.timedelta(days=30)
 # The most marks of each kind; the newest are kept.
-MOST = 20
+MAX_PER_KIND = 20
 
 
 def load_marks(span: Span) -> tuple[TimeMark, ...]:
-    """The marks in the span, the oldest first. Some indexed queries, and four that read the sessions of the span."""
+    """The marks in the span, the oldest first; of each kind only the latest MAX_PER_KIND. Some queries read all
+    sessions of the span.
+    """
     kinds = (
         _new_values(span, MarkKind.VERSION, "facts__harness_version"),
         _new_values(span, MarkKind.MODEL, "model"),
@@ -42,7 +44,7 @@ def load_marks(span: Span) -> tuple[TimeMark, ...]:
         _policies(span),
         _outages(span),
     )
-    marks = [mark for kind in kinds for mark in sorted(kind, key=_order)[-MOST:]]
+    marks = [mark for kind in kinds for mark in sorted(kind, key=_order)[-MAX_PER_KIND:]]
     return tuple(sorted(marks, key=_order))
 
 
@@ -68,7 +70,7 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
     arms = Arm.objects.select_related("merged_into").in_bulk(list(start))
     earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
     has_earlier_sessions = {harness: earlier.filter(harness=harness).exists() for harness in start}
-    for harness, value, first, number in firsts[-MOST * 2 :]:
+    for harness, value, first, number in firsts[-MAX_PER_KIND * 2 :]:
         is_first = first == start[harness] and not has_earlier_sessions[harness]
         if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
             continue

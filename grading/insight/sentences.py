@@ -254,7 +254,9 @@ def write_mark(mark: TimeMark) -> str:
 
 
 def write_effect(effect: MarkEffect) -> str:
-    """One sentence: what changed since the mark, on like work, with the interval and its width."""
+    """What changed since the mark on comparable work, with the interval: one sentence, or two if the change may come
+    from the work.
+    """
     start = _since(effect)
     title = effect.measure.title.lower()
     if effect.finding is EffectFinding.NOT_ENOUGH:

@@ -124,7 +124,8 @@ def import_log(
 
     A file that doesn't begin like a session's log is left alone, with the reason. So is a file in one of `folders` that
     has become a link out of it: otherwise whoever may write there could have any file read. With `in_place`, no copy of
-    the log is stored. `leave_out` are the digests of erased sessions, which don't come back.
+    the log is stored. `leave_out` are the digests of erased sessions, which don't come back. The outcome's `why` is in
+    the plural, because the summary counts files by it.
     """
     fate = Fate.REFUSED
     try:
@@ -144,9 +145,9 @@ def import_log(
                 log = receiving.parse(plain, path.name)
             if erased.session_digest(agent.name, _session_id(path, log)) in leave_out:
                 return ImportOutcome(path=path, fate=fate, why="logs of sessions that were erased here")
-            if log.report.recognised:
-                return _submit(path, agent, incoming, log, category)
-        why, detail = "logs in which nothing was recognised", ""
+            if not log.report.recognised:
+                return ImportOutcome(path=path, fate=fate, why="logs in which nothing was recognised")
+            return _submit(path, agent, incoming, log, category)
     except formats.UnknownFormat as error:
         why = f"logs of {error.harness}, which are not read yet" if error.harness else "not a log of a known harness"
         fate, detail = Fate.OTHER, error.reason

@@ -130,13 +130,13 @@ def _outliers(
     agents: Mapping[str, AgentMean],
     since: Mapping[str, date],
     by_agent: Mapping[str, Mapping[str, Difference]],
-    freedom: int,
+    degrees_of_freedom: int,
 ) -> Iterator[Apart]:
     """The outliers among the agents of one arm: the latest is removed, then the others are compared again.
 
     If only two agents are compared, only the one with the higher rewards is reported, since nobody can tell which of
-    them is wrong. `since` is each agent's first day, `by_agent` has all differences by agent and arm, and `freedom` is
-    that of the variance σ².
+    them is wrong. `since` is each agent's first day, `by_agent` has all differences by agent and arm, and
+    `degrees_of_freedom` are those of the estimate of the variance σ².
     """
     remaining = dict(agents)
     while True:
@@ -144,8 +144,9 @@ def _outliers(
         p_values: dict[str, float] = {}
         for agent, difference in differences.items():
             if difference.value > 0 or not difference.is_pair:
+                # The Bonferroni correction for all agents and arms.
                 comparisons = len(by_agent) * len(by_agent[agent])
-                p_values[agent] = comparisons * _p_value(arm, difference, by_agent[agent], freedom)
+                p_values[agent] = comparisons * _p_value(arm, difference, by_agent[agent], degrees_of_freedom)
         significant = [agent for agent, p in p_values.items() if p < LEVEL]
         if not significant:
             return

@@ -58,7 +58,7 @@ def _body_end(text: str, start: int) -> int:
 
 
 def _body_start(text: str, end: int) -> int:
-    """The start offset of the key's lines that end at `end`, as far as the text has them."""
+    """The offset at which the key's lines begin that end at `end`. Only the last of them may be short."""
     start = end
     for line in reversed(list(_LINE.finditer(text, max(0, end - MAX_KEY_LENGTH), end))):
         is_short_last = start == end and _SHORT_LINE.fullmatch(line[0])

@@ -219,7 +219,9 @@ def is_claimed(grades: CurrentGrades) -> bool:
 
 
 def gap(grades: CurrentGrades) -> float:
-    """How far what the session left behind is above a fresh verdict, in [0, 1]; 0 if either is missing."""
+    """By how much the consumption grade exceeds the judge's verdict, in [0, 1]; 0 if it doesn't, or if there is no
+    consumption grade or no fresh verdict.
+    """
     judge, consumption = grades.get(Source.JUDGE), value_of(grades, Source.CONSUMPTION)
     if judge is None or judge.value is None or judge.stale or consumption is None:
         return 0.0

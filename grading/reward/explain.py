@@ -211,8 +211,8 @@ def _veto_sentence(decision: Decision) -> str:
         return ""
     cap, why = number(decision.policy.veto_cap), failed_checks(decision.vetoes)
     if decision.is_capped:
-        return f" The {number(decision.joined)} is capped at {cap}: {why}."
-    return f" Machines can give at most {cap}: {why}."
+        return f" The grade of {number(decision.joined)} is capped at {cap}: {why}."
+    return f" Automatic grades can give at most {cap}: {why}."
 
 
 def _what_may_change(decision: Decision) -> str:

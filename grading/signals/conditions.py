@@ -140,7 +140,7 @@ def _explain_condition(condition: Condition, regex: Any, traits: Traits) -> str:
 
 
 def _compile(condition: Condition) -> Any:
-    """The RE2 pattern for all values of a condition; RE2 runs in linear time whatever the values."""
+    """The RE2 pattern for any of the values of a condition; RE2 runs in linear time whatever the values."""
     to_regex = _glob_regex if condition.test is Test.MATCHES else re2.escape
     either = "|".join(to_regex(value) for value in condition.values)
     whole_words = condition.field is Field.WORDS and condition.test is Test.CONTAINS

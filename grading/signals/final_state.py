@@ -225,8 +225,8 @@ def _is_deliberate(runs: Sequence[SuiteRun], course: SessionCourse) -> bool:
 
 
 def _find_taken_back(course: SessionCourse) -> str:
-    """The failure that the work was taken back, if an effect shows it and no further work came after it; else ""."""
-    if course.commits_at:
+    """How the session's work was undone at the end, in words; "" if it was not, or more work followed."""
+    if course.commits_at:  # a commit of its own remains
         return ""
     last_work = max((at for at, _path in course.edits), default=0)
     if course.undone_at > last_work:

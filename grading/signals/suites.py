@@ -139,7 +139,9 @@ class Suite:
         return all(any(is_within(place, path) for path in self.paths) for place in places)
 
     def may_overlap(self, other: Self, failed_places: Iterable[str] = ()) -> bool:
-        """Whether this may run some of what the other did."""
+        """Whether this may run some of what the other did. `failed_places`: where the other failed; they stand in for
+        its paths if it named none.
+        """
         if not self.is_related(other):
             return False
         places = other.paths or tuple(failed_places)

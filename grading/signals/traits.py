@@ -9,7 +9,7 @@ from grading.formats.events import Boundary, Event, Message, Role, ToolCall, Tra
 from grading.signals.model import Signals
 
 MAX_TASK = 2_000
-MAX_TOOLS = 100
+MAX_TOOLS = MAX_REPOSITORIES = 100
 MAX_PATHS = 300
 MAX_TEXT = 300
 # The owner and the name in the URL of a repository, or of a page in it.
@@ -77,7 +77,7 @@ class TraitsReader:
         names = [parse_repository(remote) for remote in remotes] + [re.split(r"[/\\]", folder)[-1]]
         return Traits(
             harness=header.harness,
-            repositories=tuple(dict.fromkeys(filter(None, names)))[:MAX_TOOLS],
+            repositories=tuple(dict.fromkeys(filter(None, names)))[:MAX_REPOSITORIES],
             folder=folder,
             branch=(header.branch or "")[:MAX_TEXT],
             task=self._task,

@@ -222,7 +222,9 @@ def _key(name: str) -> str:
 
 
 def exhaust(_by: User) -> None:
-    """Exhaust the simulated judge's quota until midnight, and submit the operator's own session."""
+    """Exhaust the simulated judge's quota until midnight, and submit a health check by the operator, which finds
+    nothing wrong: the outage is visible only on the site. Every step of the story takes the person who clicked.
+    """
     midnight = start_of_day(clock.now()) + dt.timedelta(days=1)
     order(mode=Mode.USAGE_LIMITS, options={"regain": f"{midnight.astimezone(dt.UTC):%Y-%m-%d at %H:%M}"})
     ended_at = earlier(BEFORE)

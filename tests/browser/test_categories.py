@@ -124,6 +124,6 @@ def test_sessions_that_are_ticked_are_previewed_before_they_are_set(page, sessio
     page.click("button:has-text('Preview')")
     page.wait_for_selector("text=2 of 2")
     shot(page, "categories-by-hand")
-    page.click("text=Set 2 categories")
+    page.click("text=Set the category of 2 sessions")
     page.wait_for_selector("text=2 sessions set to")
     assert Session.objects.filter(category__name="code", category_from="person").count() == 2

@@ -198,14 +198,15 @@ def test_a_capped_grade_keeps_its_number_and_says_what_capped_it():
     assert judge.why == "Capped at .20: the mandatory check ci failed. It has a score"
     assert result.sentence == (
         "Reward .20, final. The judge decides: max(.90, .60) = .90, at weight 1. "
-        "The .90 is capped at .20: the mandatory check ci failed."
+        "The grade of .90 is capped at .20: the mandatory check ci failed."
     )
 
 
 def test_a_veto_is_named_where_it_takes_nothing_yet():
     assert reward(trajectory=0.15, vetoes=["ci"]).sentence == (
         "Reward .15, provisional. The trajectory decides, at weight .3. "
-        "Machines can give at most .20: the mandatory check ci failed. The judge's verdict can’t raise that cap."
+        "Automatic grades can give at most .20: the mandatory check ci failed. "
+        "The judge's verdict can’t raise that cap."
     )
 
 

@@ -59,6 +59,9 @@ class Antigravity(BlockParser):
         return SURE if {"step_index", "source", "type", "status"} <= record.keys() else NO
 
     def feed(self, record: Record) -> list[Event] | None:
+        """The events of a record; None if it is of an unknown kind. An unknown kind of the model is noted and read as
+        the result of a call.
+        """
         kind, at = text(record.get("type")), self.note_time(parse_time(record.get("created_at")))
         content = text(record.get("content"))
         if kind == "USER_INPUT":
@@ -73,11 +76,10 @@ class Antigravity(BlockParser):
             return self.build_messages(Role.SCAFFOLD, content, at)
         if kind in SILENT:
             return []
-        if kind not in RESULTS and record.get("source") != "MODEL":
-            self.note_unknown(kind)
-            return None
         if kind not in RESULTS:
             self.note_unknown(kind)
+            if record.get("source") != "MODEL":
+                return None
         call_id = self._open_calls.popleft() if self._open_calls else ""
         return [self.build_result(call_id, content, at, failed=text(record.get("status")) in FAILED)]
 

@@ -90,7 +90,7 @@ class Codex(Parser):
         self._in_copied_history = False
         self._in_foreign_session = False
         self._has_inherited_ordinal = False
-        """Whether the record that is being fed was inherited, by its ordinal."""
+        """Whether the current record's ordinal shows that it was copied from the session that this one continues."""
         self._exec = ExecItems(self)
         self._calls = Calls(self)
         self._digest_counts: Counter[str] = Counter()

@@ -239,7 +239,9 @@ def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
 def _split_by_category(
     inputs: ChangeInputs, model: PeriodModel, values: Floats, groups: Groups, reasons: Sequence[str]
 ) -> tuple[CategoryContribution, ...]:
-    """The parts of each category, the category with the most sessions first."""
+    """Each category's share of the parts of the change, the category with the most sessions first. `values` has a row
+    for each of `groups` and a column for each cell of the work model.
+    """
     changes = []
     categories = np.array(model.work.categories)
     for name in dict.fromkeys(model.work.categories):

@@ -24,7 +24,9 @@ def half_width(information: float, scale: float, miss: float = 1 - LEVEL) -> flo
 
 
 def anytime_p(effect: float, information: float, scale: float) -> float:
-    """The smallest `miss` with which the confidence sequence leaves out 0: an anytime-valid p-value for "no effect"."""
+    """The anytime-valid p-value for "no effect": the smallest error probability at which the confidence sequence
+    excludes 0.
+    """
     prior = 1 / scale**2
     total = information + prior
     exponent = (effect * information) ** 2 / (2 * total)

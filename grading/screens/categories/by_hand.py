@@ -43,7 +43,7 @@ def show(request: StaffRequest) -> HttpResponse:
         "too_many": len(ids) > MAX_BY_HAND,
         "chosen": category,
         "categories": categories(),
-        "name": uuid.uuid4(),
+        "name": uuid.uuid4(),  # of the change, so that a form that is sent twice is applied once
         "told": None,
     }
     if category is not None and rows and not context["too_many"]:
@@ -96,5 +96,5 @@ def of_session(session: Session) -> dict[str, Any]:
         "undo": None if holding is None or holding.change is None else holding.change,
         "overruled": [word for word in category_words if word.undone_at is None and word is not holding],
         "categories": categories(),
-        "name": uuid.uuid4(),
+        "name": uuid.uuid4(),  # of the change, so that a form that is sent twice is applied once
     }

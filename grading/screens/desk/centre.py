@@ -30,7 +30,8 @@ TABS = {"evidence": "Evidence", "transcript": "Transcript", "journal": "Journal"
 def load_context(
     request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
 ) -> dict[str, Any]:
-    """The context of both parts. `waits`: the session waits for this person's grade.
+    """The context of the middle column and of the lower part of the panel. `hides`: this person is to grade blind, so
+    grades are left out; `waits`: the session waits for their grade.
 
     A constant number of queries, whatever the session's history. Only the current tab's evidence is read.
     """

@@ -130,8 +130,8 @@ class InsightForm(forms.Form):
         return {name: str(getattr(value, "name", value)) for name, value in chosen.items()}
 
     def periods(self, marks: Sequence[TimeMark]) -> tuple[Span, Span]:
-        """The two periods to compare: those that were chosen, otherwise the last two whole weeks, also for a mark of
-        today.
+        """The two periods to compare: the chosen ones; otherwise those before and after the chosen mark; otherwise the
+        last two whole weeks. A mark of today has no days after it yet, and doesn't count.
         """
         days = [self.cleaned_data[name] for name in PERIODS if self.cleaned_data.get(name)]
         if len(days) == len(PERIODS) and not self.errors:

@@ -65,7 +65,7 @@ def reveal(request: StaffRequest, pk: int) -> JsonResponse:
 
 @staff_view("grading.change_quota")
 def show(request: StaffRequest, pk: int) -> HttpResponseBase:
-    """Download a whole unredacted file, after giving a reason."""
+    """Download a whole unredacted file, after giving a reason. Only operators have this permission."""
     row = get_object_or_404(Evidence.objects.select_related("session"), pk=pk)
     form = ReasonForm(request.POST or None)
     problem = ""
