@@ -175,7 +175,7 @@ def test_an_agent_whose_runs_die_goes_on(alice):
         assert alice.ask(f"d-{number}").status_code == 200
     refused = alice.ask("d-8")
     assert refused.status_code == 409
-    assert "asked again with its id, it is answered as before" in refused.json()["got"]
+    assert "asked again with its id, the site gives the same answer" in refused.json()["got"]
     assert alice.ask("d-3").status_code == 200
     assert alice.ask("d-8", override="code").status_code == 200
     with time_machine.travel(NOW + selection.OPEN_FOR + dt.timedelta(seconds=1), tick=False):
