@@ -85,7 +85,8 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
     elif (usual := pairs.usual_difference(session, verdict, fallback)) is not None:
         expected = trajectory.value + usual.difference
         scope = "this category" if usual.in_category else "all categories"
-        why = f"verdicts are usually {_above(usual.difference)} it, by the median of {usual.n} sessions of {scope}"
+        median = f"the median of {usual.n} sessions of {scope}"
+        why = f"the judge’s grades are usually {_above(usual.difference)} it, by {median}"
     else:  # too little is known to expect a verdict
         return ""
     if not is_wide(judge.value, expected):
@@ -114,8 +115,8 @@ def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iter
         if change is not None:
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
-                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b}, verdicts have been "
-                f"{_above(change.after)} the trajectory’s grades on average ({change.n_after} sessions). Before, they "
+                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b}, the judge’s grades have "
+                f"been {_above(change.after)} the trajectory’s on average ({change.n_after} sessions). Before, they "
                 f"were {_above(change.before)} ({change.n_before}). Either the trajectory now reads this harness’s log "
                 "differently, or the judge grades differently.",
                 sessions=_sessions_since(slice_rows, change),

@@ -274,9 +274,9 @@ def test_the_hook_hands_in_a_large_session_and_keeps_what_a_wrong_token_cannot(s
     subprocess.run(hook, input=payload, env=environment, text=True, check=True, capture_output=True)
     flush = [*hook, "--flush"]
     kept = subprocess.run(flush, env=environment, text=True, check=False, capture_output=True)
-    assert "kept for later, since the site said 401" in kept.stdout
+    assert "kept for later, since the site answered 401" in kept.stdout
     sent = subprocess.run(
         flush, env={**environment, "GRADINGSITE_TOKEN": token[1]}, text=True, check=False, capture_output=True
     )
-    assert "nothing is waiting" in sent.stdout, sent
+    assert "everything is sent" in sent.stdout, sent
     assert Session.objects.filter(external_id="big").exists()

@@ -132,7 +132,7 @@ def test_a_form_sent_twice_saves_once_and_undoing_it_gives_back_the_exact_bucket
     assert "Give a short reason" in flat(reviewer.post(address, {"reason": " "}, follow=True))
     html = flat(reviewer.post(address, {"reason": "the wrong week"}, follow=True))
     assert f"Undone. The previous rewards of {len(past)} sessions are restored exactly." in html
-    assert "All of them were undone." in html
+    assert "All of these grades were undone." in html
     assert all_buckets() == before
     again = flat(reviewer.post(address, {"reason": "x"}, follow=True))
     assert "this correction has already been undone" in again

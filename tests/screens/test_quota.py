@@ -357,8 +357,8 @@ def test_what_is_out_of_bounds_is_refused_in_words_and_kept_to_mend(operator):
 
 def test_what_may_cost_more_is_confirmed_first(site, operator):
     for changes, warning in (
-        ({"daily_budget_usd": "50"}, "This lets the judge spend up to $50.00 a day, where it was $5.00."),
-        ({"daily_budget_usd": ""}, "This lifts the budget of $5.00 a day"),
+        ({"daily_budget_usd": "50"}, "This lets the judge spend up to $50.00 a day instead of $5.00."),
+        ({"daily_budget_usd": ""}, "This removes the budget of $5.00 a day"),
         ({"second_share": "100"}, "This raises the calls for each session from 1.30 to 2.05 on average."),
     ):
         with site.rolled_back():

@@ -2,15 +2,11 @@
 
 import datetime as dt
 
-from django.db.models import Min
 from django.utils import timezone
 
 from grading.days import midnight
 from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
-from grading.models import JudgeJob
-from grading.models.judging import Purpose
-from grading.models.sessions import yours
 from grading.screens import charts
 from grading.templatetags.gradingsite_tags import duration, moment
 
@@ -19,14 +15,12 @@ LEAST = dt.timedelta(minutes=10)
 
 
 def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> list[charts.OutageSpan]:
-    """The outages of the last `days`, oldest first. Four queries."""
+    """The outages of the last `days`, oldest first. Three queries."""
     if first is None:
         return []
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
     past = [period for period in outages.periods(first.quota, since) if period.is_outage]
     periods = [period for period in past if (period.until or now) - period.since >= LEAST or period.until is None]
-    open_jobs = JudgeJob.objects.filter(yours(), finished_at=None, purpose=Purpose.VERDICT)
-    oldest_job_at = open_jobs.aggregate(at=Min("created_at"))["at"]
     marks = []
     for period in periods:
         what, until = period.label[:1].lower() + period.label[1:], timezone.localtime(period.until or now)
@@ -34,8 +28,6 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
             label = f"{what} since {moment(period.row.at)}"
         else:
             label = f"{what} for {duration((period.until - period.since).total_seconds())}"
-            if oldest_job_at is None or oldest_job_at >= period.until:
-                label += ", since judged"
         marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
