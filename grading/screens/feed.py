@@ -32,7 +32,7 @@ def show(request: HttpRequest) -> HttpResponse:
     now = site_now()
     state = {
         "at": f"{stamp(timezone.now())} {zone(timezone.now())}",
-        "judge": {"text": now.judge.text, "title": now.judge.title, "mark": now.judge.mark},
+        "judge": {"text": now.judge.text, "short": now.judge.short, "title": now.judge.title, "mark": now.judge.mark},
         "stopped": now.stopped,
         "counts": now.counts,
         "top": now.top,

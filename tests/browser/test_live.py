@@ -54,7 +54,7 @@ def test_an_outage_shows_on_an_open_page_and_so_does_its_end(context, site):
         wait_for_pill(page, "Judge open")
         set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
         wait_for_pill(page, "Budget spent")
-        page.wait_for_selector("#judge-banner")
+        page.wait_for_selector("#judge-banner", state="attached")
         assert page.locator("[data-live-judge].c-alarm .if-trouble").is_visible(), path
         set_judge(QuotaState.OPEN, Reason.NONE)
         wait_for_pill(page, "Judge open")

@@ -127,6 +127,7 @@ def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).text == "Judge out, asking again"
     midnight += dt.timedelta(days=1)
     assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).text == "Judge out until 00:00 UTC"
+    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).short == "Out to 00:00"
     assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).text == "Budget spent"
     assert judge_state(quota(QuotaState.PAUSED)).text == "Judge paused"
     settings.SIMULATED = True

@@ -26,7 +26,12 @@ def test_it_says_what_the_top_bar_says(viewer, settings):
     quota_cast.use(settings)
     quota_cast.quota()
     said = asked(viewer).json()
-    assert said["judge"] == {"text": "Judge open", "title": "Verdicts come in as sessions arrive.", "mark": "open"}
+    assert said["judge"] == {
+        "text": "Judge open",
+        "short": "Open",
+        "title": "Verdicts come in as sessions arrive.",
+        "mark": "open",
+    }
     assert said["counts"] == {"Review": 0, "Alarms": 0}
     assert said["stopped"] == ""
     page = viewer.get("/sessions/").content.decode()

@@ -35,11 +35,12 @@ LABEL = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutageSpan:
-    """An outage from `since` to `until`, both in the picture's time zone."""
+    """An outage from `since` to `until`, both in the picture's time zone. `short` is the visible label, if given."""
 
     since: dt.datetime
     until: dt.datetime
     label: str
+    short: str = ""
 
 
 # --- sessions by day, with outages above them
@@ -138,7 +139,7 @@ def _outages_above(outages: Iterable[OutageSpan], columns: Sequence[Column], rig
     for outage, days in visible[-LABELLED:]:
         label = _place_label(outage, days[-1], raised, labels, right_end)
         labels.append(label)
-        marks.append(text(label.x1, label.y, outage.label, "start", "red"))
+        marks.append(text(label.x1, label.y, outage.short or outage.label, "start", "red"))
     return marks
 
 
@@ -156,7 +157,7 @@ def _place_label(
     outage: OutageSpan, column: Column, columns: Sequence[Column], labels: Sequence[_Label], right_end: float
 ) -> _Label:
     """The place of an outage's label above its last `column`, where it covers no other column and no other label."""
-    width, middle = LETTER * len(outage.label), column.x + column.width / 2
+    width, middle = LETTER * len(outage.short or outage.label), column.x + column.width / 2
     x1 = min(max(middle - width / 2, columns[0].x), right_end - width)
     x2 = x1 + width
     tops_below = [each.top for each in columns if each.x < x2 and each.x + each.width > x1]
@@ -275,9 +276,12 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
     marks.append(circle("f-dot", past_path[-1]))
     for note in notes:
         at, point_y = place(note.at, note.waiting)
-        has_room_before = at - x.start > 6 * len(note.label)
+        width = 6 + 6 * len(note.label)
+        has_room_before = at - x.start > width
         shift, anchor = (-6, "end") if has_room_before else (6, "start")
-        marks.append(text(at + shift, max(point_y - 8, 11), note.label, anchor, note.css))
+        left = at - width if has_room_before else at
+        top = min([point_y, *(each_y for each_x, each_y in past_path if left <= each_x <= left + width)])
+        marks.append(text(at + shift, max(top - 8, 11), note.label, anchor, note.css))
     label = "; ".join(note.label for note in notes) or "no job waits"
     return svg(width, height, marks, f"Backlog: {label}")
 

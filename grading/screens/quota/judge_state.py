@@ -1,6 +1,7 @@
 """The state of the judge: the pill in the top bar, and the banner on every page while grades wait for the judge."""
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -32,6 +33,13 @@ class JudgeState:
     trouble: bool = False
     open: bool = False
     calls: bool = False
+
+    @property
+    def short(self) -> str:
+        """The text for a phone, such as "Out to 00:00"."""
+        text = self.text.removesuffix(", simulated").removeprefix("Judge ").replace(" until ", " to ")
+        text = re.sub(r"(\d\d:\d\d) .*", r"\1", text)  # without the time zone
+        return text[:1].upper() + text[1:]
 
     @property
     def mark(self) -> str:

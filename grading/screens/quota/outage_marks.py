@@ -24,15 +24,18 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     marks = []
     for period in periods:
         what, until = period.label[:1].lower() + period.label[1:], timezone.localtime(period.until or now)
+        state = what.partition(":")[0]
         if period.until is None:
-            label = f"{what} since {moment(period.row.at)}"
+            label, short = (f"{each} since {moment(period.row.at)}" for each in (what, state))
         else:
-            label = f"{what} for {duration((period.until - period.since).total_seconds())}"
-        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label))
+            lasted = duration((period.until - period.since).total_seconds())
+            label, short = f"{what} for {lasted}", f"{state} {lasted}"
+        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label, short=short))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
         if lasted >= LEAST:
             start, end = timezone.localtime(spell.since), timezone.localtime(spell.until)
-            label = f"judge overloaded for {duration(lasted.total_seconds())}"
-            marks.append(charts.OutageSpan(since=start, until=end, label=label))
+            took = duration(lasted.total_seconds())
+            label, short = f"judge overloaded for {took}", f"overloaded {took}"
+            marks.append(charts.OutageSpan(since=start, until=end, label=label, short=short))
     return sorted(marks, key=lambda mark: mark.since)

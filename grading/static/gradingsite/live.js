@@ -21,7 +21,9 @@
     const pill = document.querySelector('[data-live-judge]');
     pill.dataset.liveJudge = site.judge.mark;
     pill.classList.toggle('c-alarm', site.judge.mark === 'trouble');
+    pill.dataset.short = site.judge.short;
     pill.title = site.judge.title;
+    pill.setAttribute('aria-label', site.judge.text);
     pill.querySelector('span').textContent = site.judge.text;
     document.querySelector('[data-live-clock]').textContent = site.at;
     document.querySelectorAll('[data-live-count]').forEach(function (entry) {
