@@ -5,6 +5,8 @@ worse" is said only of tasks that recur; a mark is named with "since", never wit
 """
 
 import datetime as dt
+from dataclasses import replace
+from math import floor
 
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.insight.core.results import (
@@ -25,6 +27,8 @@ from grading.insight.core.results import (
 MICRODOLLARS = 1_000_000
 AGENTS_DID_WORSE = "the agents did worse"
 AGENTS_DID_BETTER = "the agents did better"
+# Rewards and shares are printed in thousandths.
+THOUSAND = 1000
 # Counts from here on have no decimals.
 MANY = 100
 WEEK = 7
@@ -73,6 +77,12 @@ def write_signed(measure: Measure, value: float | None) -> str:
 
 def write_interval(measure: Measure, low: float | None, high: float | None) -> str:
     return f"{write_signed(measure, low)} to {write_signed(measure, high)}"
+
+
+def write_in_parentheses(measure: Measure, low: float | None, high: float | None) -> str:
+    """An interval after its value: " (+.002 to +.018)"; empty if both ends are written alike."""
+    is_point = write_signed(measure, low) == write_signed(measure, high)
+    return "" if is_point else f" ({write_interval(measure, low, high)})"
 
 
 def write_size(measure: Measure, value: float) -> str:
@@ -128,8 +138,26 @@ def _than(span: Span) -> str:
     return "the week before" if span.days == WEEK else write_span(span)
 
 
+def round_parts(change: PeriodChange) -> PeriodChange:
+    """The change with its parts rounded to the printed digits so that they add up to the printed difference: those
+    closest to the next step are rounded the other way. Without rounding if a part is unknown.
+    """
+    values = [part.value for part in change.parts if part.value is not None]
+    is_printed_exactly = change.measure.unit not in (MeasureUnit.REWARD, MeasureUnit.SHARE)
+    if is_printed_exactly or change.difference is None or len(values) < len(change.parts):
+        return change
+    steps = [floor(THOUSAND * value) for value in values]
+    missing = round(THOUSAND * change.difference) - sum(steps)
+    by_remainder = sorted(range(len(values)), key=lambda index: steps[index] - THOUSAND * values[index])
+    for index in by_remainder[: max(missing, 0)]:
+        steps[index] += 1
+    parts = (replace(part, value=step / THOUSAND) for part, step in zip(change.parts, steps, strict=True))
+    return replace(change, parts=tuple(parts))
+
+
 def write_change(change: PeriodChange) -> tuple[str, ...]:
     """Sentences about the parts: what is known of each, and what cannot be told. Never names a cause."""
+    change = round_parts(change)
     if change.difference is None:
         empty = change.before_span if not change.before.known else change.after_span
         return (f"Nothing can be compared: no session of {write_span(empty)} has a value.",)
@@ -168,13 +196,14 @@ def _clause(measure: Measure, part: ChangePart) -> str:
     effect = f"{'add' if part.names[0] is not PartName.MIX else 'adds'} {size}"
     if value < 0:
         effect = f"{'take' if part.names[0] is not PartName.MIX else 'takes'} {size} away"
-    return f"{subject} {effect} ({write_interval(measure, part.low, part.high)})"
+    return f"{subject} {effect}{write_in_parentheses(measure, part.low, part.high)}"
 
 
 def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
     """A sentence about parts that can't be told apart, with the reason and their sum."""
     names = " and ".join(SUBJECTS[name] for name in part.names)
-    total = f"{write_signed(change.measure, part.value)} ({write_interval(change.measure, part.low, part.high)})"
+    interval = write_in_parentheses(change.measure, part.low, part.high)
+    total = f"{write_signed(change.measure, part.value)}{interval}"
     return f"The effects of {names} cannot be separated, because {part.why}. Together they amount to {total}."
 
 

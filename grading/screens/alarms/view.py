@@ -83,11 +83,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     if tab == "past":
         context["past"] = alarms.exclude(resolved_at=None)[:LISTED]
     elif tab == "rules":
-        ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
-        context["rules"] = [
-            {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
-            for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title)
-        ]
+        context["groups"] = _rules_by_group()
     else:
         open_alarms = list(alarms.filter(resolved_at=None))
         silence_alarms = [alarm for alarm in open_alarms if alarm.rule == monitoring.SILENT_FAILURE]
@@ -105,6 +101,26 @@ def show(request: StaffRequest) -> TemplateResponse:
             "flags": list(newest_flags.values()),
         }
     return TemplateResponse(request, "alarms/alarms.html", context)
+
+
+def _rules_by_group() -> dict[str, list[dict[str, Any]]]:
+    """The rules in order of their titles, under the heads "Open now", "Alarms" and "Advisories". Two queries."""
+    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
+    open_rules = set(Alarm.objects.filter(resolved_at=None).values_list("rule", flat=True))
+    groups: dict[str, list[dict[str, Any]]] = {"Open now": [], "Alarms": [], "Advisories": []}
+    for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title):
+        title = "Advisories" if is_advisory(rule.id) else "Alarms"
+        first, _, more = rule.means.removeprefix("Opens when ").partition(". ")
+        groups["Open now" if rule.id in open_rules else title].append(
+            {
+                "title": rule.title,
+                "first": f"{first[:1].upper()}{first[1:].removesuffix('.')}.",
+                "more": more,
+                "every": rule.every,
+                "ran_at": ran.get(rule.id),
+            }
+        )
+    return {title: rules for title, rules in groups.items() if rules}
 
 
 @staff_view("grading.view_alarm")

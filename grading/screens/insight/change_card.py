@@ -19,6 +19,7 @@ from grading.insight.core.results import (
 )
 from grading.insight.core.work import OTHER_CATEGORIES
 from grading.insight.sentences import (
+    round_parts,
     write_change,
     write_interval,
     write_missing_bound,
@@ -32,8 +33,6 @@ from grading.screens.charts import ChangeStep
 from grading.screens.insight.trend_card import sessions_url, write_days
 from grading.screens.insight.wording import level_writer, scale_around
 
-# Rewards and shares are printed with these decimals.
-DIGITS = 3
 TITLES = {
     PartName.MIX: "Mix",
     PartName.WITHIN: "Within",
@@ -80,7 +79,7 @@ class CategoryRow:
 
 def context(change: PeriodChange, narrowing: dict[str, str], marks: Sequence[TimeMark]) -> dict[str, Any]:
     """The context of `_change.html`."""
-    measure = change.measure
+    change, measure = round_parts(change), change.measure
     sentences = write_change(change)
     return {
         "lead": sentences[0] if sentences else "",
@@ -154,15 +153,13 @@ def _tile(part: ChangePart, measure: Measure) -> PartTile:
 
 
 def _interval(measure: Measure, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
+    if low is None or high is None or write_signed(measure, low) == write_signed(measure, high):
         return ""
     return write_interval(measure, low, high)
 
 
 def _sum(change: PeriodChange) -> str:
-    """The parts as a sum: "−.007 + .015 = +.008"; "" if one of them is unknown. Adds "before rounding" if the rounded
-    terms have another sum.
-    """
+    """The parts as a sum: "−.007 + .015 = +.008"; "" if one of them is unknown."""
     values = [part.value for part in change.parts if part.value is not None]
     if change.difference is None or len(values) < len(change.parts):
         return ""
@@ -170,10 +167,7 @@ def _sum(change: PeriodChange) -> str:
     for value in values:
         term = write_signed(change.measure, value)
         terms.append(f"{term[0]} {term[1:]}" if terms else term)  # its sign is the operator
-    text = f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
-    rounding_error = sum(round(value, DIGITS) for value in values) - round(change.difference, DIGITS)
-    is_rounded = change.measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE)
-    return f"{text}, before rounding" if is_rounded and round(rounding_error, DIGITS) else text
+    return f"{' '.join(terms)} = {write_signed(change.measure, change.difference)}"
 
 
 def _category(row: CategoryContribution, measure: Measure, span: Span, narrowing: dict[str, str]) -> CategoryRow:

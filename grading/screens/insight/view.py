@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from grading import monitoring
 from grading.insight import agents, loading, since
-from grading.insight.changes import compare
+from grading.insight.changes import compare, last_two_weeks
 from grading.insight.core.measures import MeasureUnit
 from grading.insight.core.results import AgentCard, Trend
 from grading.insight.sentences import write_headline
@@ -60,12 +60,13 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     # A number of sessions has no mean, and so no parts: the reward's are shown then.
     measure = "reward" if form.chosen_measure.unit is MeasureUnit.SESSIONS else form.chosen_measure.name
     change = compare(before, after, measure=measure, filters=form.filters)
+    is_last_week = bool(change.after.sessions) and (before, after) == last_two_weeks(form.now)
     work = {}
     if Repository.objects.exists():
         span = loading.last_weeks(form.now, agents.WEEKS)
         work = load_by_agent(span, form.now, filters=form.filters)
     return {
-        "headline": write_headline(change),
+        "headline": f"{'Last whole week, ' if is_last_week else ''}{write_headline(change)}",
         "trend": trend_card.context(trend, marks, form.narrowing, form.query),
         "change": change_card.context(change, form.narrowing, marks),
         "chosen_mark": form.chosen_mark(marks),
