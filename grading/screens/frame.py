@@ -24,14 +24,14 @@ from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, banner, first_quota, judge_state, with_alarms
 
-# Each entry with the folders of its pages.
+# Each entry with the folders of its pages. The first entry that has a page's folder is the current one.
 NAV = (
     ("Dashboard", "admin:index", ()),
     ("Review", "admin:review", ("/review/", "/history/")),
     ("Sessions", "admin:sessions", ("/sessions/",)),
     ("Bandits", "admin:bandits", ("/bandits/",)),
     ("Insight", "admin:insight", ("/insight/",)),
-    ("Costs", "admin:spending", ("/costs/",)),
+    ("Costs", "admin:spending", ("/costs/", "/quota/costs/")),
     ("Quota", "admin:quota", ("/quota/", "/rubrics/", "/runs/", "/calibration/")),
     ("Alarms", "admin:alarms", ("/alarms/",)),
     ("Settings", "admin:settings", ("/settings/", "/connect/", "/imports/", "/categories/", "/samples/")),
@@ -106,14 +106,11 @@ def latest_rows() -> tuple[int, ...]:
 
 def navigation(path: str, counts: dict[str, int]) -> list[dict[str, Any]]:
     """The main entries, with what is open in each, as seen from the page at `path`."""
+    here = (title for title, name, folders in NAV if path == reverse(name) or path.startswith(folders))
+    current = next(here, "")
     return [
-        {
-            "title": title,
-            "url": reverse(name),
-            "current": path == reverse(name) or path.startswith(folders),
-            "count": counts.get(title, 0),
-        }
-        for title, name, folders in NAV
+        {"title": title, "url": reverse(name), "current": title == current, "count": counts.get(title, 0)}
+        for title, name, _folders in NAV
     ]
 
 

@@ -83,15 +83,25 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def rows(acts: Iterable[HistoryEntry], *, grouped: bool) -> list[dict[str, Any]]:
-    """A row for each act. If `grouped`, equal sign-ins in a row are one, with their `count` and the `first` of them."""
+    """A row for each act. If `grouped`, equal sign-ins in a row are one, with their `count` and the `first` of them.
+    The reveal of a grade has no row of its own next to the answer that followed, which mentions it.
+    """
     table: list[dict[str, Any]] = []
     for act in acts:
         latest = table[-1]["act"] if table else None
+        if act.kind is HistoryKind.REVEAL and latest is not None and _says_revealed(latest, act):
+            continue
         if grouped and act.kind is HistoryKind.SIGN_IN and latest is not None and _is_same_sign_in(act, latest):
             table[-1] |= {"count": table[-1]["count"] + 1, "first": act.at}
         else:
             table.append({"act": act, "changed": changed(act), "count": 1})
     return table
+
+
+def _says_revealed(act: HistoryEntry, reveal: HistoryEntry) -> bool:
+    """Whether an act is the answer to the session of a reveal, by the same person."""
+    is_revealed = act.answer is not None and act.answer.revealed
+    return is_revealed and (act.session, act.who) == (reveal.session, reveal.who)
 
 
 def _is_same_sign_in(act: HistoryEntry, other: HistoryEntry) -> bool:

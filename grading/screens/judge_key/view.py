@@ -18,9 +18,10 @@ from grading.days import start_of_day
 from grading.judging import earlier, judges, key_tests
 from grading.judging.allowance import budget
 from grading.judging.key_tests import KeyTest
-from grading.models import JudgeKey, JudgeKeyTest, JudgePolicy
+from grading.models import JudgeAttempt, JudgeKey, JudgeKeyTest, JudgePolicy
 from grading.models.audit import AuditKind
 from grading.models.judge_keys import HINT_LENGTH, KEY, MAX_KEY_LENGTH
+from grading.models.judging import AttemptOutcome
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
@@ -113,6 +114,7 @@ def _state() -> dict[str, object]:
     quota = first_quota()
     tests_of_key = JudgeKeyTest.objects.filter(hint=access.api_key[-HINT_LENGTH:], canary=None)
     last = tests_of_key.first() if access.api_key else None
+    verdicts = JudgeAttempt.objects.filter(model=settings.JUDGE_MODEL, outcome=AttemptOutcome.GRADED)
     return {
         "access": access,
         "hint": access.api_key[-HINT_LENGTH:],
@@ -122,6 +124,7 @@ def _state() -> dict[str, object]:
         "model": settings.JUDGE_MODEL,
         "fixed_address": settings.ANTHROPIC_BASE_URL,
         "last": last,
+        "last_answer": verdicts.order_by("-finished_at").first(),
         "last_words": "" if last is None else TEST_WORDS.get(Reason(last.reason), ""),
         "tests": tests,
         "earlier": earlier.count(now),

@@ -61,9 +61,7 @@ class ChannelForm(forms.Form):
 
 class WebhookForm(ChannelForm):
     url = forms.CharField(max_length=LONGEST, required=False, label="Address", widget=forms.PasswordInput)
-    secret = forms.CharField(
-        max_length=LONGEST, required=False, label="Key of the signature", widget=forms.PasswordInput
-    )
+    secret = forms.CharField(max_length=LONGEST, required=False, label="Signing secret", widget=forms.PasswordInput)
 
     def clean_url(self) -> str:
         text: str = self.cleaned_data["url"]

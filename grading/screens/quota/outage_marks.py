@@ -28,8 +28,8 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
         if period.until is None:
             label, short = (f"{each} since {moment(period.row.at)}" for each in (what, state))
         else:
-            lasted = duration((period.until - period.since).total_seconds())
-            label, short = f"{what} for {lasted}", f"{state} {lasted}"
+            length = duration((period.until - period.since).total_seconds())
+            label, short = f"{what} for {length}", f"{state} {length}"
         marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label, short=short))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
