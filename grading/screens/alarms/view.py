@@ -153,6 +153,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         "rule": rule,
         "silence_links": _silence_links().get(alarm.about) if is_silence else None,
         "rows": rows,
+        "counting": sum(bool(row.counts) for row in rows),
         "reach": reached,
         "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
         "total": len(keys),

@@ -15,7 +15,7 @@ from django.utils import timezone
 from bandit import arms
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersion
-from bandit.reading import version_of
+from bandit.reading import posterior_of, version_of
 from grading.insight.loading import POPULATION
 from grading.intake import naming
 from grading.models import Repository, Session
@@ -155,12 +155,14 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
             return redirect("admin:arm", name=name, pk=pk)
         context |= {"title": context["heading"], "arm": arm, "bandit": arm.bandit, "may": request.user.has_perm(CHANGE)}
         return TemplateResponse(request, "arms/arm_act.html", context)
-    sessions = _sessions(arm.bandit).get(arm.pk, 0)
+    sessions, outlook = _sessions(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
     context = {
         "title": str(arm),
         "arm": arm,
         "bandit": arm.bandit,
         "sessions": sessions,
+        "posterior": outlook.arms.get(arm.name) if arm.is_choosable else None,
+        "share": outlook.share_of_next_100(arm.name),
         "state": state(arm, sessions, version_of(arm.bandit)),
         "aliases": arm.aliases.order_by("alias"),
         "merged": arm.merged.order_by("name"),

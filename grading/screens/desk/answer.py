@@ -138,7 +138,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     if facts.contradicted:
         yield NextStep(label=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
     if facts.trouble:
-        yield NextStep(label="See the judge's quota", screen="quota")
+        yield NextStep(label="See the judge’s quota", screen="quota")
     if others or "A1" in facts.alarms:
         yield NextStep(label="See the alarm", screen="alarms")
     if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
@@ -151,7 +151,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     if facts.queue:
         yield NextStep(label=f"{verb} the {count(facts.queue)} waiting", screen="review")
     if facts.today.whole or facts.ungraded:
-        yield NextStep(label="See today's sessions", screen="sessions", query="behind=today")
+        yield NextStep(label="See today’s sessions", screen="sessions", query="behind=today")
     yield NextStep(label="See the sessions", screen="sessions")
 
 

@@ -60,8 +60,23 @@ class ChannelForm(forms.Form):
 
 
 class WebhookForm(ChannelForm):
-    url = forms.CharField(max_length=LONGEST, required=False, label="Address", widget=forms.PasswordInput)
-    secret = forms.CharField(max_length=LONGEST, required=False, label="Signing secret", widget=forms.PasswordInput)
+    url = forms.CharField(
+        max_length=LONGEST,
+        required=False,
+        label="Address",
+        widget=forms.PasswordInput,
+        help_text=(
+            "Receives a JSON POST and should answer with a 2xx status. Addresses in your own network are allowed. "
+            "Link-local, multicast and cloud metadata addresses are refused. Redirects are not followed."
+        ),
+    )
+    secret = forms.CharField(
+        max_length=LONGEST,
+        required=False,
+        label="Signing secret",
+        widget=forms.PasswordInput,
+        help_text="The X-Gradingsite-Signature header contains a signature made with this secret.",
+    )
 
     def clean_url(self) -> str:
         text: str = self.cleaned_data["url"]

@@ -72,6 +72,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     context = {
         "title": rubric.title,
         "rubric": rubric,
+        "in_force": Rubric.objects.filter(kind=rubric.kind, is_active=True).first(),
         "read_at": read_at,
         "figures": figures.get(rubric.sha256, Figures()),
         "differs": difference(versions.content(parent), versions.content(rubric)) if parent else [],
