@@ -91,7 +91,7 @@ def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
         f"{found.status} In an arm without verdicts, fallbacks have these weights compared with a verdict: {rule}"
         in shown
     )
-    assert "with 5 or more verdicts, fallbacks don’t count" in shown
+    assert "With 5 or more verdicts, fallbacks don’t count" in shown
     assert not new.is_new
     assert 'class="empty"' in shown
     assert 'name="fingerprint"' not in shown

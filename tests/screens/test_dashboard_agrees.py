@@ -16,11 +16,11 @@ from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
-WORDS = {"one": 1, "–": 0}
+WORDS = {"only": 1, "–": 0}
 
 
 def numbers(pattern: str, text: str) -> tuple[int, ...] | None:
-    """The numbers of the first match, None without one; "one" is 1, and a figure that is missing 0."""
+    """The numbers of the first match, None without one; "only" is 1, and a figure that is missing 0."""
     found = re.search(pattern, text)
     return None if found is None else tuple(WORDS[n] if n in WORDS else int(n) for n in found.groups() if n)
 

@@ -390,7 +390,7 @@ def test_the_first_grade_by_a_person_says_why_a_mean_moves_the_other_way(site, r
     assert why.replace("then", "now") in saved
     assert f"counted as {after} observations" not in saved
     html = text(reviewer.get("/bandits/category/"))
-    assert "of them by 29 sessions without a confirmed grade" in html
+    assert "of them from 29 sessions without a confirmed grade" in html
 
 
 def test_an_effect_on_settled_arms_needs_no_explanation(site, reviewer, session):

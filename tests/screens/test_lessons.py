@@ -69,7 +69,7 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     assert "Observational (correlation, not cause)" in rows["read-twice"]
     assert "cannot tell" in rows["brand-new"]
     assert "credited with 5.2 of 8" in rows["read-twice"]
-    assert "A session counts .30 for a lesson that played no part in it" in page
+    assert "A session’s weight for a lesson is between .30 (the lesson played no part) and 1" in page
     assert "Each reward is measured relative to its category’s mean" in page
     assert "withheld at random from 40 % of the sessions that it matches (5 % once it has a verdict)" in page
     assert "holdout 40 %, 5 % once decided" in page

@@ -75,7 +75,7 @@ def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     before = posterior_of("category", NOON)
     assert "Half-life 45 → 7 days. This version remembers 10.6 days of sessions. Nothing is saved yet." in page
     (promised,) = re.findall(r"Put version 2 in force: ([^<]+)<", page)
-    assert re.fullmatch(r"\w+ from \.\d+ to \.\d+(, \d+ to \d+ of 100)?; \d+ more arms? moves?", promised)
+    assert re.fullmatch(r"\w+ from \.\d+ to \.\d+(, \d+ to \d+ of 100)?; \d+ more arms? changes?", promised)
     assert f"<h1>Version 2: {promised}</h1>" in page
     assert moved(operator, half_life_days="7")["infra"].mean_before == before.arms["infra"].mean
     assert PolicyVersion.objects.filter(bandit__name="category").count() == 1
@@ -203,9 +203,9 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
 
 def test_what_acts_at_decisions_alone_says_so(operator):
     page = preview(operator, consumption_boost="1.5")
-    assert "They don’t change the means" in page
+    assert "These rules don’t change the means" in page
     assert "no arm changes visibly" in page
-    assert "They don’t change the means" not in preview(operator, half_life_days="7")
+    assert "These rules don’t change the means" not in preview(operator, half_life_days="7")
 
 
 def test_costs_stand_with_their_coverage(operator):
@@ -235,7 +235,9 @@ def test_a_lesson_bandit_has_lessons_numbers_and_names_have_none(operator):
 
 
 def test_the_bandits_that_read_by_this_one_are_named(operator):
-    assert "Harness × model and Lesson: rewards there" in preview(operator, half_life_days="7")
+    assert "In Harness × model and Lesson, this bandit’s means are subtracted from each reward" in preview(
+        operator, half_life_days="7"
+    )
 
 
 def test_only_operators_come_here(site, client):
