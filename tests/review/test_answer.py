@@ -34,14 +34,14 @@ def today(part, whole):
         (
             {"trouble": OUT, "today": today(23, 52), "contradicted": 5},
             "Not fully.",
-            f"{OUT}: 23 of today's 52 rewards are provisional, and 5 rewards contradict a commit or a pull request.",
+            f"{OUT}: 23 of today’s 52 rewards are provisional, and 5 rewards contradict a commit or a pull request.",
             "Review the five",
             "review?rule=A1",
         ),
         (
             {"trouble": OUT, "today": today(1, 52)},
             "Not fully.",
-            f"{OUT}: 1 of today's 52 rewards is provisional.",
+            f"{OUT}: 1 of today’s 52 rewards is provisional.",
             "See the judge's quota",
             "quota",
         ),
@@ -70,8 +70,8 @@ def today(part, whole):
             {"today": today(2, 9), "ungraded": 3},
             "Mostly.",
             (
-                "The judge is open; 2 of today's 9 rewards are provisional until a verdict or a person makes them "
-                "final, and 3 of today's sessions are not graded yet."
+                "The judge is open; 2 of today’s 9 rewards are provisional until a verdict or a person makes them "
+                "final, and 3 of today’s sessions are not graded yet."
             ),
             "See the two provisional",
             "sessions?behind=provisional",
@@ -79,14 +79,14 @@ def today(part, whole):
         (
             {"ungraded": 4},
             "Mostly.",
-            "The judge is open; none of today's 4 sessions is graded yet.",
-            "See today's sessions",
+            "The judge is open; none of today’s 4 sessions is graded yet.",
+            "See today’s sessions",
             "sessions?behind=today",
         ),
         (
             {"contradicted": 1, "today": today(2, 9)},
             "Not fully.",
-            "1 reward contradicts a commit or a pull request; 2 of today's 9 rewards are provisional.",
+            "1 reward contradicts a commit or a pull request; 2 of today’s 9 rewards are provisional.",
             "Review the one",
             "review?rule=A1",
         ),
@@ -131,7 +131,7 @@ def today(part, whole):
         (
             {"compared": compared(46), "today": today(3, 52)},
             "Mostly.",
-            "The judge is open; 3 of today's 52 rewards are provisional until a verdict or a person makes them final.",
+            "The judge is open; 3 of today’s 52 rewards are provisional until a verdict or a person makes them final.",
             "See the three provisional",
             "sessions?behind=provisional",
         ),
@@ -149,7 +149,7 @@ def today(part, whole):
             {"today": today(0, 3)},
             "Yes.",
             "None of today’s rewards is provisional, no rule has flagged a session.",
-            "See today's sessions",
+            "See today’s sessions",
             "sessions?behind=today",
         ),
         (
