@@ -74,9 +74,9 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     agrees(operator)
     settings.ANTHROPIC_API_KEY = key
     site.judged_by(sim, 0.7, ended_at=now)
-    assert "1 of today's 2 rewards is provisional" in agrees(operator)
+    assert "1 of today’s 2 rewards is provisional" in agrees(operator)
     settings.ANTHROPIC_API_KEY = ""
-    assert "1 of today's 2 rewards is provisional" in agrees(operator)
+    assert "1 of today’s 2 rewards is provisional" in agrees(operator)
 
 
 def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settings, tmp_path, monkeypatch):
@@ -87,4 +87,4 @@ def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settin
         operator.post(f"/story/{step}/")
         story.work(operator, step)
         pages.append(agrees(operator))
-    assert "2 of today's 2 rewards are provisional" in pages[2]
+    assert "2 of today’s 2 rewards are provisional" in pages[2]

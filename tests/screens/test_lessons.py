@@ -72,7 +72,7 @@ def test_a_drawn_figure_is_called_causal_and_another_observational_with_what_bot
     assert "A session’s weight for a lesson is between .30 (the lesson played no part) and 1" in page
     assert "Each reward is measured relative to its category’s mean" in page
     assert "withheld at random from 40 % of the sessions that it matches (5 % once it has a verdict)" in page
-    assert "holdout 40 %, 5 % once decided" in page
+    assert "holdout 40 %, 5 % after a verdict" in page
     for shown in (page, main(viewer, one("read-twice"))):
         assert "<form" not in shown
         assert "<button" not in shown
