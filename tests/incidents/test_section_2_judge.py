@@ -271,7 +271,7 @@ def test_i41_a_judge_that_favours_its_own_family_is_an_advisory(site):
         verdict(site, 0.567 + 0.001 * number, session_model="claude-opus-4-6")
         verdict(site, 0.508 + 0.001 * number, session_model="gpt-5.2-codex")
     monitoring.watch()
-    assert "its own family 0.58 on average (20), others 0.52 (20)" in alarms("A16")[0]
+    assert "its own family 0.58 on average (20), and others 0.52 (20)" in alarms("A16")[0]
 
 
 # --- I42: the nightly judge judges everything again ------------------------------------------------------------------
