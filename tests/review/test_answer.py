@@ -80,7 +80,7 @@ def today(part, whole):
             {"ungraded": 4},
             "Mostly.",
             "The judge is open; none of today’s 4 sessions is graded yet.",
-            "See today's sessions",
+            "See today’s sessions",
             "sessions?behind=today",
         ),
         (
@@ -149,7 +149,7 @@ def today(part, whole):
             {"today": today(0, 3)},
             "Yes.",
             "None of today’s rewards is provisional, no rule has flagged a session.",
-            "See today's sessions",
+            "See today’s sessions",
             "sessions?behind=today",
         ),
         (

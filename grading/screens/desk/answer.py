@@ -151,7 +151,7 @@ def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     if facts.queue:
         yield NextStep(label=f"{verb} the {count(facts.queue)} waiting", screen="review")
     if facts.today.whole or facts.ungraded:
-        yield NextStep(label="See today's sessions", screen="sessions", query="behind=today")
+        yield NextStep(label="See today’s sessions", screen="sessions", query="behind=today")
     yield NextStep(label="See the sessions", screen="sessions")
 
 
