@@ -141,7 +141,7 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(site, client):
     html = flat(client.get("/"))
     assert ".05<small>mean error</small>" in html
     assert "over 2 blind pairs" in html
-    assert "random slice and claude-sonnet-5-5 only" in html
+    assert "random slice graded by claude-sonnet-5-5" in html
 
 
 def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each(site):
@@ -271,7 +271,7 @@ def test_i41_a_judge_that_favours_its_own_family_is_an_advisory(site):
         verdict(site, 0.567 + 0.001 * number, session_model="claude-opus-4-6")
         verdict(site, 0.508 + 0.001 * number, session_model="gpt-5.2-codex")
     monitoring.watch()
-    assert "its own family 0.58 on average (20), others 0.52 (20)" in alarms("A16")[0]
+    assert "its own family 0.58 on average (20), and others 0.52 (20)" in alarms("A16")[0]
 
 
 # --- I42: the nightly judge judges everything again ------------------------------------------------------------------

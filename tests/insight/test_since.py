@@ -102,7 +102,7 @@ def test_few_sessions_are_not_enough_for_a_card(site):
     hand_in(site, AFTER, [0.5] * 3)
     card = agents.compare_agents(AFTER)[0]
     assert card.reward is None
-    assert "not enough to say. 3 graded sessions, and 20 are needed." in sentences.write_agent(card)
+    assert "not enough data. 3 graded sessions, but 20 are needed." in sentences.write_agent(card)
 
 
 @pytest.mark.usefixtures("noon")

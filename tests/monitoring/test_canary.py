@@ -112,7 +112,10 @@ def test_changed_verdict_is_an_alarm_that_says_what_changed(judge, settings):
     judged([3], judge, score=0.1)
     (told,) = alarms()
     assert told.about == "good"
-    assert f"The known good session: the judge gave .10 on 4 Apr, usually .{round(100 * usual)}" in told.detail
+    assert (
+        f"The known good session has a different grade: the judge gave .10 on 4 Apr, usually .{round(100 * usual)}"
+        in told.detail
+    )
     assert "Nothing on this site has changed since" in told.detail
     settings.JUDGE_MODEL = "claude-opus-4-8"
     judged([4], judge, score=0.1)
@@ -167,7 +170,10 @@ def test_changed_trajectory_grade_is_an_alarm(judge):
     CanaryRun.objects.filter(canary="bad", day=START.date()).update(trajectory=0.9, trajectory_version="trajectory/0")
     watch(START + 2 * DAY)
     (told,) = alarms()
-    assert "The known bad session: its trajectory grade was .90 on 1 Apr and is .19 on 2 Apr" in told.detail
+    assert (
+        "The known bad session has a different grade: its trajectory grade was .90 on 1 Apr and is .19 on 2 Apr"
+        in told.detail
+    )
     assert "Changed since 1 Apr: the trajectory’s rules." in told.detail
 
 

@@ -323,7 +323,7 @@ def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
     waiting(site, hours=49)
     (found,) = rule.find(NOW())
     assert "1 session has been awaiting review for more than 48 hours" in found.detail
-    assert "4 are queued" in found.detail
+    assert "4 are in the queue" in found.detail
     settings.REVIEW_WAITS_HOURS = 46
     (found,) = rule.find(NOW())
     assert "2 sessions have been awaiting review for more than 46 hours" in found.detail

@@ -115,7 +115,7 @@ def test_a_reward_is_listed_with_what_it_counts_in_the_bandit(site, operator, fo
     judged, fallback = operator.get(f"/alarms/{opened('A41').pk}/").context["rows"]
     (on_its_page,) = [
         row["weight"]
-        for row in operator.get(provisional.get_absolute_url()).context["live"]
+        for row in operator.get(provisional.get_absolute_url()).context["applied_rewards"]
         if row["entry"].bandit.name == "category"
     ]
     assert judged.counts == 1

@@ -61,7 +61,7 @@ def test_the_list_shows_states_names_sessions_and_events(operator):
 
 def test_an_arm_is_added_on_probation_with_a_reason(operator):
     assert said(operator, PAGE, name="Data Work", title="Data", why="new", probation="on") == (
-        "Data is an arm of Category now."
+        "Data is now an arm of Category."
     )
     made = arm("data-work")
     assert (made.probation, made.is_low_stakes, made.events.get().why) == (True, False, "new")
@@ -72,7 +72,7 @@ def test_a_name_like_another_is_asked_about_first(operator):
     assert "triags looks like triage, which already exists" in page
     assert 'value="T"' in page
     assert not Arm.objects.filter(name="triags").exists()
-    assert said(operator, PAGE, name="triags", anyway="yes") == "triags is an arm of Category now."
+    assert said(operator, PAGE, name="triags", anyway="yes") == "triags is now an arm of Category."
 
 
 def test_a_name_that_is_taken_is_refused(operator):

@@ -267,9 +267,11 @@ def test_the_evidence_says_how_a_fallback_is_read_and_what_it_counts(operator, o
     arms = posterior_of("category", NOON).arms
     page = text(operator, PAGE)
     (own,) = arms["news"].evidence
-    assert f"trajectory: 3, mean {_two(own.mean)}, each counts {_two(own.counts)} of a verdict" in page
+    assert f"trajectory: 3, mean {_two(own.mean)}, each counts as {_two(own.counts)} of a verdict" in page
     (estimated,) = [each for each in arms["code"].evidence if each.source == "trajectory"]
-    assert f"3 graded by trajectory alone: estimated at ≈ {_two(estimated.mean)} from judged sessions of their" in page
+    assert (
+        f"3 graded by trajectory alone: estimated at ≈ {_two(estimated.mean)} from comparable judged sessions" in page
+    )
 
 
 def test_the_table_of_offsets_lists_strata_with_pairs_or_rewards(site, operator):

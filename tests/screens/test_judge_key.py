@@ -352,7 +352,7 @@ def test_before_there_is_a_key_the_page_says_that_it_judges_new_sessions_only(si
     earlier_sessions(site)
     page = flat(olga.get(PATH))
     assert "With a key, new sessions are judged. You choose which of the 3 earlier sessions are judged too." in page
-    assert "Add a key in Settings; then choose which of those sessions to judge." in flat(olga.get("/quota/"))
+    assert "Add a key in Settings, then choose which of those sessions to judge." in flat(olga.get("/quota/"))
 
 
 def test_nobody_pays_for_more_than_they_saw(site, olga, sim):

@@ -63,7 +63,7 @@ def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(site, reviewer):
         assert f'<div class="name">{arm}</div>' in html
     assert "1 pending" in html
     assert "1 session without a confirmed grade counts as 0.3 observations" in html
-    assert "no graded session yet: the mean is the prior that all arms share" in html
+    assert "never ran, so its mean is the prior that all arms share" in html
 
 
 def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(site, reviewer):

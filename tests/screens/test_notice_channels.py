@@ -168,7 +168,7 @@ def test_a_paused_channel_is_sent_nothing_and_goes_on_when_resumed(olga, web):
     add_webhook(olga, web.url)
     run_rules([judge_out("before")], NOW())
     do(olga, "pause")
-    assert "Paused" in flat(olga.get(PAGE))
+    assert "This channel is paused." in flat(olga.get(PAGE))
     run_rules([judge_out("before", "meanwhile")], NOW())
     notices.send_due()
     assert (web.posts, Notice.objects.get().last_error) == ([], "the channel was paused")
@@ -311,9 +311,8 @@ def test_upgrade_removes_mail_servers_of_channels_and_says_so_in_history(tmp_pat
 
 
 def test_wrong_addresses_are_named_and_not_kept(olga):
-    assert "“not-an-address” is not an e-mail address" in flat(
-        add_mail(olga, addresses="ops@example.test not-an-address")
-    )
+    page = flat(add_mail(olga, addresses="ops@example.test not-an-address"))
+    assert "“not-an-address” is not an e-mail address" in page
     assert "Enter at least one e-mail address." in flat(add_mail(olga, addresses=" "))
     assert not NoticeChannel.objects.exists()
 

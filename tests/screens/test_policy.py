@@ -235,7 +235,9 @@ def test_a_lesson_bandit_has_lessons_numbers_and_names_have_none(operator):
 
 
 def test_the_bandits_that_read_by_this_one_are_named(operator):
-    assert "Harness × model and Lesson: rewards there" in preview(operator, half_life_days="7")
+    assert "In Harness × model and Lesson, this bandit’s means are subtracted from each reward" in preview(
+        operator, half_life_days="7"
+    )
 
 
 def test_only_operators_come_here(site, client):

@@ -179,7 +179,7 @@ def test_the_rate_and_the_end_of_the_backlog_show_their_arithmetic(viewer):
     quota_cast.judged(NOW)
     quota_cast.waiting(NOW - dt.timedelta(minutes=5))
     context = opened(viewer).context
-    assert context["arithmetic"] == "1.60 verdicts a minute: .98 × 30,000 ÷ 18,400 input tokens"
+    assert context["arithmetic"] == "1.60 verdicts per minute: .98 × 30,000 ÷ 18,400 input tokens"
     assert context["outlook"].forecast.ending is ForecastEnding.DRAINED
     assert context["outlook"].waiting == 1
 

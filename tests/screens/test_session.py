@@ -263,7 +263,7 @@ def test_without_a_judge_nothing_comes_next(site, reviewer):
     session = site.upload("2f7b", logs.claude("2f7b", ("cat notes.md", "one"))).session
     page = reviewer.get(f"/sessions/{session.pk}/")
     assert page.context["next_judging"] is None
-    assert "add a key in Settings" in page.context["ways"][0].detail
+    assert "Add a key in Settings" in page.context["ways"][0].detail
     assert "/runs/plan/" not in flat(page)
 
 

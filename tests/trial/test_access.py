@@ -56,7 +56,7 @@ def test_static_files_need_the_key_too(running, client):
 def test_the_address_works_once(running, client):
     reply = httpx2.get(running.address)
     assert reply.status_code == 403
-    assert "works once" in reply.text
+    assert "works only once" in reply.text
     assert httpx2.get(running.address.partition("token=")[0] + "token=guess").status_code == 403
     assert client.get(running.address).status_code == 200  # the browser that has the cookie
 

@@ -306,7 +306,7 @@ def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str
 
 def describe_fallbacks(evidence: Iterable[SourceEvidence]) -> list[str]:
     """How an arm's fallbacks and abstentions are read, a sentence per source, such as "trajectory: 42, mean .20, each
-    counts .06 of a verdict".
+    counts as .06 of a verdict".
     """
     sentences = []
     for each in evidence:

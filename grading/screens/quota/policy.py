@@ -22,7 +22,7 @@ from grading.vocabulary import Reason
 
 LISTED = 50
 MOST_USD = 100_000
-NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, such as 5 or 2.50; empty means no limit."
+NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, such as 5 or 2.50. Empty means no limit."
 NAMES = {
     "daily_budget_usd": "budget",
     "reserved_share": "reserve for new sessions",
