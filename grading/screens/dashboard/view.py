@@ -82,7 +82,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
         "queue": queue,
-        "items": [item for item, _place in queued.items],
+        "items": queued.items,
         "starving": starving(figures, now)[:LISTED],
         "decided": Selection.objects.filter(bandit__name__in=BANDITS).exists(),
         "sample": None if any_sessions or not request.frame.samples.count else sample(user, now),
@@ -122,7 +122,7 @@ def sample(user: User, now: dt.datetime) -> dict[str, Any]:
     return {
         "trust": figures,
         **grades_by_day(figures, None, now),
-        "items": [item for item, _place in queued.items],
+        "items": queued.items,
         "waiting": queued.all,
     }
 

@@ -37,7 +37,9 @@ PRESETS = (
         summary="Changes slowly. For work whose rewards stay about the same all year.",
         numbers={"half_life_days": 90.0},
     ),
-    Preset(name="balanced", title="Balanced", summary="The setting of a new site."),
+    Preset(
+        name="balanced", title="Balanced", summary="The setting of a new site. For work that changes over a few months."
+    ),
     Preset(
         name="quick",
         title="Quick",
