@@ -152,7 +152,7 @@ def test_a_rubric_page_says_in_words_how_it_differs_from_its_parent(operator, ol
     for sentence in (
         "Dimension execution: weight .5 is now .4.",
         "Dimension goal_fit: weight .35 is now .45.",
-        "Band none is gone.",
+        "Band none was removed.",
         "Band nothing is new, low 0.",
     ):
         assert sentence in page
@@ -315,14 +315,14 @@ def test_a_second_trial_waits_for_the_first(site, sim, olga):
     session, draft = site.session().with_work().session, version(olga)
     job = trials.try_on(session, draft)
     assert trials.try_on(session, draft) == job
-    with pytest.raises(trials.TrialError, match="under way"):
+    with pytest.raises(trials.TrialError, match="is in progress"):
         trials.try_on(session, version(olga, "Grade it kindly."))
 
 
 def test_without_a_judge_a_trial_says_what_to_do(site, operator, olga):
     session = site.session().with_work().session
     response = operator.post(f"/rubrics/{first().pk}/try/", {"session": session.external_id})
-    assert "add a key in Settings" in flat(response)
+    assert "Add a key in Settings" in flat(response)
     assert not JudgeJob.objects.exists()
 
 
