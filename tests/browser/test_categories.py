@@ -119,11 +119,11 @@ def test_sessions_that_are_ticked_are_previewed_before_they_are_set(page, sessio
     page.goto("/sessions/?categorised=no")
     page.check(f"[name=session][value='{sessions[0].pk}']")
     page.check(f"[name=session][value='{sessions[3].pk}']")
-    page.click("text=Set the category of the ticked")
+    page.click("text=Set the category of ticked sessions")
     page.select_option("[name=category]", "code")
     page.click("button:has-text('Preview')")
     page.wait_for_selector("text=2 of 2")
     shot(page, "categories-by-hand")
-    page.click("text=Set the category of 2 sessions")
+    page.click("text=Set 2 categories")
     page.wait_for_selector("text=2 sessions set to")
     assert Session.objects.filter(category__name="code", category_from="person").count() == 2

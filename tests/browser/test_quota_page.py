@@ -71,7 +71,7 @@ def test_an_operator_pauses_the_judge_every_page_says_so_and_resumes_it(page):
     page.goto("/sessions/")
     said = page.locator("[role=status]")
     assert "An operator paused the judge (“moving the gateway”)" in said.inner_text()
-    assert "1 session has no final grade because of it." in said.inner_text()
+    assert "1 session has no final grade because of this." in said.inner_text()
     said.locator("a").click()
     assert page.locator("#judge-banner").count() == 0
     page.click("text=Resume judging")

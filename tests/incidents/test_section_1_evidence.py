@@ -78,7 +78,7 @@ def test_i13_another_sessions_log_raises_at_the_third_session_of_an_agent():
         assert alarms("A5") == []
         submit(f"s{n}", log=logs.claude("eval-9284", ("echo 446", "446"), padding=6_000 + n))
     assert flagged("A5") == ["s0", "s1", "s2"]
-    assert "3 sessions of bob in seven days" in alarms("A5")[0]
+    assert "In seven days, 3 sessions of bob" in alarms("A5")[0]
 
 
 def test_i13_five_logs_of_one_other_session_within_15_seconds_are_told_by_then():

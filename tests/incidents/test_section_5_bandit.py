@@ -184,7 +184,7 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     taught(6, news=0.55)
     taught(40, source="trajectory", triage=0.2)
     found = {each.about: each.detail for each in monitoring.RULES["A51"].find(NOON)}
-    assert "news has 6 rewards, where code has 248" in found["category: news"]
+    assert "news has 6 rewards, while code has 248" in found["category: news"]
     assert not {"category: infra", "category: triage"} & found.keys()
     Arm.objects.filter(bandit__name="category", name="news").update(paused=True)
     assert "category: news" not in {each.about for each in monitoring.RULES["A51"].find(NOON)}

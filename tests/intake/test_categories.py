@@ -354,7 +354,7 @@ def test_what_is_undone_cannot_be_undone_again(site):
     session, reviewer = graded(site), site.person("ana", "reviewer")
     change = changes.set_by_hand([session.pk], arm("code"), reviewer)
     changes.undo(change, reviewer)
-    with pytest.raises(ChangeRefused, match="undone already"):
+    with pytest.raises(ChangeRefused, match="already been undone"):
         changes.undo(change, reviewer)
 
 
