@@ -1188,7 +1188,7 @@ def parse_settings(path: Path, text: str) -> dict[str, Any]:
     if settings is None:
         raise SetupError(f"{path} is not a JSON object; correct it first, nothing was changed")
     hooks = settings.get("hooks", {})
-    groups_by_event = list(hooks.values()) if isinstance(hooks, dict) else [hooks]
+    groups_by_event = list(hooks.values()) if isinstance(hooks, dict) else [None]
     is_expected = all(
         isinstance(groups, list)
         and all(isinstance(group, dict) and isinstance(group.get("hooks"), list) for group in groups)

@@ -131,6 +131,7 @@ def test_settings_that_are_a_link_stay_one(person):
         ('{"hooks": []}', "not what was expected"),
         ('{"hooks": {"SessionEnd": [{"command": "x"}]}}', "not what was expected"),
         ('{"hooks": {"SessionEnd": {"hooks": []}}}', "not what was expected"),
+        ('{"hooks": {"SessionEnd": null}}', "not what was expected"),
     ],
 )
 def test_settings_that_are_not_understood_are_left_alone(person, text, words):
