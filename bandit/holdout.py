@@ -76,7 +76,8 @@ def assign(
         if to_draw and observations:
             raise Taken(f"decision {decision_id!r} is over: {observations[0]} came of it; draw before the work begins")
         if to_draw and not earlier_draws:
-            require_room(version, agent, row.assignments.filter(observation=""), now)
+            advice = "A session names its draws by its lessons_decision_id."
+            require_room(version, agent, row.assignments.filter(observation=""), now, advice)
         assignments = []
         for arm in to_draw:
             chance_of_taking = version.chance_of_taking(is_decided=arm.name in decided)

@@ -108,7 +108,7 @@ def select(
         version = version_of(row)
         if override is None:
             waiting = row.selections.filter(DRAWN, completed_at=None)
-            require_room(version, agent, waiting, now)
+            require_room(version, agent, waiting, now, "An override has no limit.")
         u = chance(PURPOSE, row.name, agent, decision_id)
         choice = _choose(
             version,
@@ -156,11 +156,12 @@ def find_decision(bandit: str, agent: str, decision_id: str) -> Selection | None
     return decisions.select_related("arm").order_by("-agent").first()
 
 
-def require_room(version: PolicyVersion, agent: str, decisions: QuerySet[Any], now: datetime) -> None:
+def require_room(version: PolicyVersion, agent: str, decisions: QuerySet[Any], now: datetime, advice: str) -> None:
     """Raise TooManyOpen if the agent has as many open decisions as the policy allows.
 
     Without a limit, an agent could ask until it gets the decision that it wants. An empty `agent` has no limit.
     `decisions` are the bandit's Selections or Assignments that have no session yet; several rows may share an id.
+    `advice` ends the message.
     """
     limit = version.open_decisions
     if limit is None or not agent:
@@ -174,7 +175,7 @@ def require_room(version: PolicyVersion, agent: str, decisions: QuerySet[Any], n
     raise TooManyOpen(
         f"{len(open_ids)} decisions of {version.bandit.name!r} have no session yet, and the limit is {limit}: "
         f"{listed}{more}. Send the session of one of them, or ask for one again by its id: the answer is the "
-        f"same. A decision counts as open for {OPEN_FOR // timedelta(hours=1)} hours. An override has no limit."
+        f"same. A decision counts as open for {OPEN_FOR // timedelta(hours=1)} hours. {advice}"
     )
 
 
