@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -22,7 +23,7 @@ from bandit.core.machine_human import MachineHumanPair, Offset
 from bandit.core.offsets import Stratum
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, CalibrationVersion
+from bandit.models import Bandit, CalibrationVersion, LedgerEntry
 from bandit.reading import EffectivePolicy, effective_policy, site_day, verdicts_of, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
@@ -247,6 +248,13 @@ class CalibrationReader:
         if self.fallbacks is None or source not in SOURCES:
             return weight
         return weight * fallback_share(verdicts_of(self._row, arm, self._policy_weights, site_day(timezone.now())))
+
+    def weight_of(self, entry: LedgerEntry) -> float:
+        """How much a reward of this bandit counts now, in [0, 1], before any cap: its source's weight in the arm,
+        reduced by its standing.
+        """
+        standing_weight = settings.STANDING_WEIGHTS.get(entry.grader.standing, 1.0)
+        return self.weight(entry.arm.name, entry.grader.source) * standing_weight
 
     def read(self, source: str, value: float) -> Calibrated | None:
         """A fallback's grade `value` on the judge's scale. None without a calibration or judged sessions like it."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib import messages
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
@@ -169,8 +168,7 @@ def _counts(sessions: Sequence[Session]) -> dict[int, float]:
     keys = {session.observation: session.pk for session in sessions}
     for entry in ledger.live_entries(priority.BANDIT, list(keys)):
         if not entry.is_abstention:
-            weight = reader.weight(entry.arm.name, entry.grader.source)
-            counts[keys[entry.observation]] = weight * settings.STANDING_WEIGHTS.get(entry.grader.standing, 1.0)
+            counts[keys[entry.observation]] = reader.weight_of(entry)
     return counts
 
 
@@ -273,9 +271,7 @@ def _sessions(count: int) -> str:
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):
-        then = (
-            CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else ("The alarm stays open until its cause is gone.")
-        )
+        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "The alarm stays open until its cause is gone."
         messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
     else:
         messages.info(request, f"Somebody else acknowledged this alarm first: {monitoring.title_of(alarm.rule)}.")

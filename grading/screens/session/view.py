@@ -276,10 +276,9 @@ def load_applied_rewards(session: Session, reader: calibrating.CalibrationReader
         bandit, grader = entry.bandit.name, entry.grader
         if bandit not in readers:
             readers[bandit] = calibrating.CalibrationReader(bandit)
-        weight = readers[bandit].weight(entry.arm.name, grader.source)
         row = {
             "entry": entry,
-            "weight": weight * settings.STANDING_WEIGHTS.get(grader.standing, 1.0),
+            "weight": readers[bandit].weight_of(entry),
             "scaled": readers[bandit].read(grader.source, entry.value),
             "mean": means.get((bandit, entry.arm.current.name)),
         }
