@@ -1,7 +1,6 @@
 """The state of the judge: the pill in the top bar, and the banner on every page while grades wait for the judge."""
 
 import datetime as dt
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,22 +23,16 @@ SET_A_KEY = "Add a key in Settings. Until then rewards come from trajectory and 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeState:
-    """The pill in the top bar. `trouble`: needs attention. `open`: verdicts come in. `calls`: the site calls the judge
-    for new sessions.
+    """The pill in the top bar. `short`: its text on a phone. `trouble`: needs attention. `open`: verdicts come in.
+    `calls`: the site calls the judge for new sessions.
     """
 
     text: str
+    short: str
     title: str = ""
     trouble: bool = False
     open: bool = False
     calls: bool = False
-
-    @property
-    def short(self) -> str:
-        """The text for a phone, such as "Out to 00:00"."""
-        text = self.text.removesuffix(", simulated").removeprefix("Judge ").replace(" until ", " to ")
-        text = re.sub(r"(\d\d:\d\d) .*", r"\1", text)  # without the time zone
-        return text[:1].upper() + text[1:]
 
     @property
     def mark(self) -> str:
@@ -78,20 +71,23 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The state of the judge for the pill. `quota` is the first judge's row, None without a judge."""
     if quota is None:
-        return JudgeState(text="No judge", title=JudgeKey.objects.access().trouble or SET_A_KEY)
+        return JudgeState(text="No judge", short="No judge", title=JudgeKey.objects.access().trouble or SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota.is_untested:
-        return JudgeState(text=f"Judge has not answered yet{simulated}", title=UNHEARD, calls=True)
-    if quota.state == QuotaState.OPEN:
         return JudgeState(
-            text=f"Judge open{simulated}", title="Verdicts come in as sessions arrive.", open=True, calls=True
+            text=f"Judge has not answered yet{simulated}", short="Has not answered yet", title=UNHEARD, calls=True
         )
-    why = Reason(quota.reason).words or quota.detail
+    if quota.state == QuotaState.OPEN:
+        arriving = "Verdicts come in as sessions arrive."
+        return JudgeState(text=f"Judge open{simulated}", short="Open", title=arriving, open=True, calls=True)
+    why, short = Reason(quota.reason).words or quota.detail, quota.state_label.capitalize()
     if quota.state == QuotaState.PACING:
-        return JudgeState(text=f"Judge {quota.state_label}{simulated}", title=why, open=quota.has_answered, calls=True)
-    label = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.state_label}"
-    ends = until(quota.until) if quota.state == QuotaState.EXHAUSTED else ""
-    return JudgeState(text=f"{label}{ends}{simulated}", title=why, trouble=True)
+        text = f"Judge {quota.state_label}{simulated}"
+        return JudgeState(text=text, short=short, title=why, open=quota.has_answered, calls=True)
+    text = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else f"Judge {quota.state_label}"
+    if quota.state == QuotaState.EXHAUSTED:
+        text, short = f"{text}{until(quota.until)}", f"{short}{until(quota.until, is_brief=True)}"
+    return JudgeState(text=f"{text}{simulated}", short=short, title=why, trouble=True)
 
 
 def with_alarms(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
@@ -99,12 +95,13 @@ def with_alarms(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Jud
     `stopped` says which part of the site has stopped, "" if none has.
     """
     if stopped:
-        return JudgeState(text=stopped, title="No verdicts come in until then. See the alarm.", trouble=True)
+        return JudgeState(
+            text=stopped, short=stopped, title="No verdicts come in until then. See the alarm.", trouble=True
+        )
     if not state.calls or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(
-        text="Judge failing", title=("The judge can be called, but calls fail. See the alarm."), trouble=True
-    )
+    why = "The judge can be called, but calls fail. See the alarm."
+    return JudgeState(text="Judge failing", short="Failing", title=why, trouble=True)
 
 
 def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
@@ -157,8 +154,9 @@ def never_judged() -> int:
     return lacking.filter(reward_reason=Reason.NOT_CONFIGURED).count()
 
 
-def until(time: dt.datetime | None) -> str:
-    """The end as " until 00:00 UTC", with the date if that is more than a day away; "" if the time is unknown.
+def until(time: dt.datetime | None, *, is_brief: bool = False) -> str:
+    """The end as " until 00:00 UTC", or " to 00:00" if brief, with the date if that is more than a day away; "" if the
+    time is unknown.
 
     Once that time has passed, the next job tries the judge.
     """
@@ -168,4 +166,5 @@ def until(time: dt.datetime | None) -> str:
         return ", asking again"
     local = timezone.localtime(time)
     is_near = time - timezone.now() < dt.timedelta(days=1)
-    return f" until {local:%H:%M %Z}" if is_near else f" until {local:%-d %b, %H:%M %Z}"
+    clock = f"{local:%H:%M}" if is_near else f"{local:%-d %b, %H:%M}"
+    return f" to {clock}" if is_brief else f" until {clock} {local:%Z}"
