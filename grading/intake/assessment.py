@@ -48,9 +48,8 @@ def assess(
     if enqueue:
         prefetch_related_objects([session], "grades", "judge_jobs")
         job = enqueuing.enqueue(session, is_new=is_new)
-        session.refresh_from_db(
-            fields=["grades"] if job is None else ["grades", "judge_jobs"]
-        )  # drops what has changed
+        has_changed = ["grades"] if job is None else ["grades", "judge_jobs"]
+        session.refresh_from_db(fields=has_changed)  # only drops these prefetched rows
     # No more grades are added; flags only by the rules.
     prefetch_related_objects([session], "grades", "flags", "judge_jobs")
     settlement = rewards.settle_locked(session)

@@ -46,9 +46,7 @@ PRINTING_FILES = word_set("cat file head nl stat tail")
 PRINTING_PROGRAMS = word_set("date df du env hostname id ps pwd uname wc whoami")
 PRINTING_GIT = word_set("blame log show status")
 # With these, git may rightly print nothing.
-NARROWING_FLAGS = (
-    *("-s", "--short", "--porcelain", "--since", "--after", "--until", "--before", "--grep", "--author", "-S", "-G"),
-)
+NARROWING_FLAGS = word_set("-s --short --porcelain --since --after --until --before --grep --author -S -G")
 WATCHERS = word_set("date jobs lsof pgrep ping ps sleep top uptime wait watch")
 WATCHING_VERBS = frozenset(
     {

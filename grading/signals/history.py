@@ -145,8 +145,9 @@ class History:
             earlier = (*self.commits, *self.soft_reset)
             subject = next((commit.subject for commit in earlier if commit.is_same(intent.reuses)), subject)
         if result.ok is not False:
-            candidates = [commit for commit in self.soft_reset if not subject or commit.subject == subject]
-            for restored in candidates[:1]:
+            candidates = (commit for commit in self.soft_reset if not subject or commit.subject == subject)
+            restored = next(candidates, None)
+            if restored is not None:
                 self.soft_reset.remove(restored)
                 self.recommitted.add(restored.subject)
                 self.commits.append(restored)

@@ -10,11 +10,9 @@ from tests.processes import wait_for
 NAMES = [step.name for step in STEPS]
 
 
-def start(settings, folder) -> None:
-    """Make the site a demo, whose clock stands in `folder`."""
+def start(settings) -> None:
+    """Make the site a demo."""
     settings.DEMO = settings.SIMULATED = True
-    settings.CLOCK_SHIFT_FILE = str(folder / "clock")
-    (folder / "clock").write_text("0")
 
 
 def live_history(sim, monkeypatch) -> None:

@@ -79,8 +79,8 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     assert "1 of today’s 2 rewards is provisional" in agrees(operator)
 
 
-def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settings, tmp_path, monkeypatch):
-    story.start(settings, tmp_path)
+def test_they_agree_on_the_demo_before_and_after_its_story(operator, sim, settings, monkeypatch):
+    story.start(settings)
     story.live_history(sim, monkeypatch)
     pages = [agrees(operator)]
     for step in story.NAMES:

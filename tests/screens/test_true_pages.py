@@ -121,8 +121,8 @@ def test_a_key_that_was_removed(site, operator, sim, settings):
     true(operator, judge="none")
 
 
-def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, tmp_path, monkeypatch):
-    story.start(settings, tmp_path)
+def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, monkeypatch):
+    story.start(settings)
     story.live_history(sim, monkeypatch)
     true(operator, judge="open")
     for step in story.NAMES:

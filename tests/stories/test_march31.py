@@ -31,9 +31,9 @@ SLOW = 300_000  # milliseconds
 
 
 @pytest.fixture
-def demo(sim, settings, tmp_path):
+def demo(sim, settings):
     """A demo site with three days of history, as far as the settings go; its judge."""
-    story.start(settings, tmp_path)
+    story.start(settings)
     return sim
 
 
