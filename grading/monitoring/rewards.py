@@ -357,7 +357,7 @@ def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     return (
         ""
         if old == new
-        else (f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work.")
+        else f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work."
     )
 
 

@@ -421,7 +421,7 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
         "the agent vouches for them. The verdict stands. An alarm opens at an agent’s third such session in seven "
         "days."
     ),
-    todo=("Check whether the claims are true. Either the agent makes them up, or the judge doesn’t see the artifacts."),
+    todo="Check whether the claims are true. Either the agent makes them up, or the judge doesn’t see the artifacts.",
     severity=Severity.ADVISORY,
     settled="the judge and the claims agree now",
     every=SOMETIMES,

@@ -196,7 +196,7 @@ def submit(
                 problems.append(
                     (
                         session,
-                        (f"This session can’t be excluded, because {who} graded it {value_since} after the alarm."),
+                        f"This session can’t be excluded, because {who} graded it {value_since} after the alarm.",
                     )
                 )
                 continue

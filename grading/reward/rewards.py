@@ -209,9 +209,7 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
             source=None,
             final=True,
             weight=0.0,
-            sentence=(
-                f"This is a subagent of session {parent.external_id}, which is credited with its work and reward."
-            ),
+            sentence=f"This is a subagent of session {parent.external_id}, which is credited with its work and reward.",
             reason=Reason.CARRIED,
             grade=None,
             basis=digest(resolution.basis, parent.pk),

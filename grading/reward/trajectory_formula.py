@@ -168,7 +168,7 @@ def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
         ("got_going", "dead start" if observed.dead_start else "got going", float(not observed.dead_start)),
         _share_row("errors", observed.failed_calls, observed.known_results, "results are failures"),
         _share_row(
-            "empty_results", observed.empty_results, observed.must_print, ("results are empty although they can’t be")
+            "empty_results", observed.empty_results, observed.must_print, "results are empty although they can’t be"
         ),
         _share_row("repeats", observed.repeats, observed.repeatable, "calls were repeated without need"),
     )

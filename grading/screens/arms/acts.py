@@ -59,9 +59,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
         again = (
-            (f"; {len(parted.to_settle)} that had changed in the meantime were settled again")
-            if parted.to_settle
-            else ""
+            f"; {len(parted.to_settle)} that had changed in the meantime were settled again" if parted.to_settle else ""
         )
         return f"{arm} is a separate arm again: {rewards(parted.rewards)} came back{again}."
     raise ValueError(f"Nothing was changed: expected one of {', '.join(ACTS)}.")

@@ -74,7 +74,7 @@ def show(request: StaffRequest) -> HttpResponse:
                 problems = {session.pk: text for session, text in error.problems}
         else:
             messages.success(
-                request, (f"Corrected {_sessions(total)}. The grades are final and show your name and reason.")
+                request, f"Corrected {_sessions(total)}. The grades are final and show your name and reason."
             )
             return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)

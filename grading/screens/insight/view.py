@@ -108,7 +108,7 @@ def bridge(request: StaffRequest) -> HttpResponse:
         messages.error(request, str(error))
     if ordered:
         messages.success(
-            request, (f"The judge grades {ordered} sessions with {rubric}. This page is updated as its grades arrive.")
+            request, f"The judge grades {ordered} sessions with {rubric}. This page is updated as its grades arrive."
         )
     return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
 

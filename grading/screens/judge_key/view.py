@@ -141,7 +141,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     if settings.ANTHROPIC_API_KEY:
         messages.error(
             request,
-            ("Nothing was saved, because ANTHROPIC_API_KEY is set and takes precedence over a key entered here."),
+            "Nothing was saved, because ANTHROPIC_API_KEY is set and takes precedence over a key entered here.",
         )
         return None
     if not form.is_valid():
@@ -200,7 +200,7 @@ def _judge_earlier(request: StaffRequest) -> None:
     counted = "1 session is" if run.total == 1 else f"{run.total:,} sessions are"
     messages.success(
         request,
-        (f"{counted} queued as run {run.pk}, after new sessions. You can follow or cancel the run under Quota → Runs."),
+        f"{counted} queued as run {run.pk}, after new sessions. You can follow or cancel the run under Quota → Runs.",
     )
 
 

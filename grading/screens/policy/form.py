@@ -211,7 +211,7 @@ class BanditPolicyForm(forms.Form):
         help_text="If the average reward is below .3.",
     )
     consumption_window_days = CountField(
-        label="Window", unit="days", help_text=("The number of days that the average covers.")
+        label="Window", unit="days", help_text="The number of days that the average covers."
     )
     consumption_min_samples = CountField(
         label="Penalty needs",

@@ -163,7 +163,7 @@ class JudgePolicyForm(forms.Form):
     )
     second_share = _share(
         "Second opinion",
-        ("Share of sessions that a second judge also grades, if one is set. Its verdicts change no reward."),
+        "Share of sessions that a second judge also grades, if one is set. Its verdicts change no reward.",
     )
     use_batches = forms.BooleanField(
         required=False,

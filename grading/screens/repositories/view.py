@@ -164,7 +164,7 @@ def _follow_local(request: StaffRequest) -> None:
         messages.success(request, f"{count} {are} fetched within a minute.")
     else:
         messages.error(
-            request, (f"Of {len(chosen)} chosen repositories, {count} are now followed. Check the list again.")
+            request, f"Of {len(chosen)} chosen repositories, {count} are now followed. Check the list again."
         )
 
 

@@ -170,7 +170,7 @@ def _saved(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
     saved, is_new = versions.save(unsaved, author=request.user)
     if is_new:
         messages.success(
-            request, (f"Saved as {saved}. The new rubric is not in force yet. Try it, then put it in force.")
+            request, f"Saved as {saved}. The new rubric is not in force yet. Try it, then put it in force."
         )
     else:
         messages.info(request, f"Nothing was saved, because this rubric already exists as {saved}.")

@@ -258,7 +258,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
         yield ActivityRow(
             kind="API error",
             items=(item,),
-            note=("The log ends with this error") if signals.cut else goes_on,
+            note="The log ends with this error" if signals.cut else goes_on,
             seen_in="log",
         )
 

@@ -75,7 +75,7 @@ def change(request: StaffRequest, pk: int) -> HttpResponse:
         if "delete" in request.POST:
             views.delete(view, request.user)
             messages.success(
-                request, (f"“{view.name}” is deleted. Its filters are still set. To restore the view, save them again.")
+                request, f"“{view.name}” is deleted. Its filters are still set. To restore the view, save them again."
             )
         else:
             views.change(

@@ -88,7 +88,7 @@ def keep(request: StaffRequest) -> HttpResponse:
         if problem is None:
             raise
         messages.error(
-            request, (f"The trial was not kept. {problem.title}: {problem.words} Then press “Keep this” again.")
+            request, f"The trial was not kept. {problem.title}: {problem.words} Then press “Keep this” again."
         )
         return redirect("admin:trial")
     threading.Timer(STOP_SECONDS, keeping.when_kept).start()
