@@ -74,7 +74,7 @@ import urllib.parse
 import uuid
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator
+from typing import IO, Any, Callable, Iterator, NamedTuple
 
 try:
     import fcntl
@@ -1011,12 +1011,19 @@ def token() -> str:
 # --- setting up
 
 
-# By harness: the variable and the default of its settings folder, the settings file, and the event at which it calls
-# hooks.
+class HookSettings(NamedTuple):
+    """The variable and the default of a harness's settings folder, the file in it, and the event that calls hooks."""
+
+    variable: str
+    folder: str
+    file: str
+    event: str
+
+
 HOOK_SETTINGS = {
-    "claude-code": ("CLAUDE_CONFIG_DIR", "~/.claude", "settings.json", "SessionEnd"),
-    "codex": ("CODEX_HOME", "~/.codex", "hooks.json", "Stop"),
-    "gptme": ("", "~/.config/gptme", "config.toml", "session.end"),
+    "claude-code": HookSettings("CLAUDE_CONFIG_DIR", "~/.claude", "settings.json", "SessionEnd"),
+    "codex": HookSettings("CODEX_HOME", "~/.codex", "hooks.json", "Stop"),
+    "gptme": HookSettings("", "~/.config/gptme", "config.toml", "session.end"),
 }
 HOOK_SECONDS = 10  # that a harness waits for the hook
 BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
@@ -1126,7 +1133,7 @@ def settings_with_hook(harness: str) -> str:
     """The harness's settings with the hook added once; everything else is unchanged."""
     text = settings_without_hook(harness)
     if harness == "gptme":
-        event = HOOK_SETTINGS[harness][3]
+        event = HOOK_SETTINGS[harness].event
         lines = [
             BEGIN,
             "[[hooks.scripts]]",
@@ -1138,7 +1145,7 @@ def settings_with_hook(harness: str) -> str:
         return text + ("\n" if text and not text.endswith("\n\n") else "") + "\n".join(lines) + "\n"
     settings = parse_settings(settings_path(harness), text)
     entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
-    for event in (HOOK_SETTINGS[harness][3], *extra_events(harness)):
+    for event in (HOOK_SETTINGS[harness].event, *extra_events(harness)):
         settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
@@ -1161,7 +1168,7 @@ def settings_without_hook(harness: str) -> str:
     settings = parse_settings(path, text)
     hooks = settings.get("hooks", {})
     hooks_before = json.dumps(hooks)
-    for event in {HOOK_SETTINGS[harness][3], LOADED} & hooks.keys():
+    for event in {HOOK_SETTINGS[harness].event, LOADED} & hooks.keys():
         remaining_groups = []
         for group in hooks[event]:
             others = [hook for hook in group["hooks"] if not is_our_hook(hook)]
@@ -1300,7 +1307,7 @@ def plugin_files(harness: str) -> list[tuple[Path, str]]:
         policy = {"installation": "AVAILABLE", "authentication": "ON_INSTALL"}
         listed_plugin.update(source={"source": "local", "path": f"./{PLUGIN}"}, policy=policy, category="Productivity")
     entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
-    hooks = {event: [entry] for event in (HOOK_SETTINGS[harness][3], *extra_events(harness))}
+    hooks = {event: [entry] for event in (HOOK_SETTINGS[harness].event, *extra_events(harness))}
     contents = {
         root / listing: {"name": PLUGIN, "owner": {"name": PLUGIN}, "plugins": [listed_plugin]},
         folder / manifest / "plugin.json": about,
@@ -1342,7 +1349,7 @@ def has_plugin(harness: str) -> bool:
     """Whether the harness's settings name the plugin."""
     if harness not in PLUGIN_FILES:
         return False
-    name = "config.toml" if harness == "codex" else HOOK_SETTINGS[harness][2]
+    name = "config.toml" if harness == "codex" else HOOK_SETTINGS[harness].file
     try:
         return f"{PLUGIN}@{PLUGIN}" in read_text(settings_path(harness).with_name(name))
     except (OSError, ValueError):

@@ -44,11 +44,11 @@ def show(request: StaffRequest) -> HttpResponse:
         "chosen": category,
         "categories": categories(),
         "name": uuid.uuid4(),  # of the change, so that a form that is sent twice is applied once
-        "told": None,
+        "preview": None,
     }
     if category is not None and rows and not context["too_many"]:
-        context["told"] = preview.preview({each.pk: category for each in rows}, timezone.now())
-        context["effects"] = effect.bandit_effects(context["told"])
+        context["preview"] = preview.preview({each.pk: category for each in rows}, timezone.now())
+        context["effects"] = effect.bandit_effects(context["preview"])
         context["changing"] = [each for each in rows if each.category is None or each.category.current != category]
     return TemplateResponse(request, "categories/set.html", context)
 

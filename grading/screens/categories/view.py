@@ -105,7 +105,7 @@ def page(draft: Draft | None) -> dict[str, Any]:
         "found": uncategorised_reach,
         "others": others,
         "count": count,
-        "told": effect_preview if count else None,
+        "preview": effect_preview if count else None,
         "effects": effect.bandit_effects(effect_preview) if effect_preview and count else (),
         "all": Session.objects.yours().count(),
         "unread": rules.without_traits().count(),
