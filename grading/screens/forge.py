@@ -22,9 +22,9 @@ def pull_request(key: str) -> str:
 
 
 def pull_request_name(key: str) -> str:
-    """The short name of a pull request, such as "contrib#641"; the key unchanged if it is no pull request."""
+    """The short name of a pull request, such as "contrib#641"; on an unknown site, its URL without the scheme."""
     match = PULL_REQUEST.fullmatch(key)
-    return f"{match['repository'].rpartition('/')[2]}#{match['number']}" if match else key
+    return f"{match['repository'].rpartition('/')[2]}#{match['number']}" if match else key.removeprefix("https://")
 
 
 def repository(keys: Iterable[str]) -> str:

@@ -3,33 +3,42 @@
 Two agents share the work. In the second week a package mirror is down, so that code and infra sessions get worse
 verdicts, and a new version of the harness is in use, so that Insight has versions to compare. On one day the judge's
 quota is exhausted: its sessions are judged the next day, and one of them has a log without any commands. One session is
-submitted without a log and stays without a grade. The history is the same on every site.
+submitted without a log and stays without a grade. The category bandit chose what most sessions worked on, and the
+commits are in a repository that the site follows. Rewards are the same on every site; decisions are drawn.
 """
 
 import datetime as dt
-import hashlib
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.utils import timezone
 
+from bandit.selection import NothingEligible, select
 from grading import intake, review
+from grading.intake.first_word import Speaker
 from grading.judging import worker
 from grading.judging.allowance import budget, quota
-from grading.models import Agent, JudgeJob, Rubric, Session
+from grading.models import Agent, ApiToken, JudgeJob, Repository, Rubric, Session
+from grading.models.agents import TokenScope
 from grading.models.judging import Purpose
 from grading.models.review import Answer
+from grading.outcomes import following
 from grading.roles import REVIEWER
 from grading.simulator import Mode, Simulator
-from grading.story.logs import MODEL, VERSION, Command, NewFile, codex_log, log
+from grading.story import repository
+from grading.story.logs import FOLDER, MODEL, VERSION, Command, NewFile, codex_log, log
 
 AGENT, CODEX_AGENT = "autopilot", "night-shift"
 TITLES = {AGENT: "Claude Code, around the clock", CODEX_AGENT: "Codex, on chores"}
+SCOPES = {AGENT: TokenScope.RUNNER, CODEX_AGENT: TokenScope.HOOK}
 LARGE_MODEL, CODEX_MODEL = "claude-opus-4-5", "gpt-5.1-codex"
 DAYS, BAD_DAYS = 14, 7
 # How many sessions the days of a week have.
@@ -39,8 +48,15 @@ GRADED, MINUTES_TO_GRADE = 9, 120
 VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5
-# The session that is submitted without a log.
-UNLOGGED = 17
+# The session that is submitted without a log, and the one whose commit is reverted soon after.
+UNLOGGED, REVERTED = 17, 36
+# Commits with a lower verdict stay on a branch of their own.
+MERGED_FROM = 0.5
+PROJECT, NOTES_FOLDER = "relay", "/srv/notes"
+# One session of so many is started by a person, so that the bandit has not chosen it.
+BY_HAND = 6
+# How many ids are tried for a decision.
+MAX_DRAWS = 30
 # By category: the usual verdict.
 USUAL = {
     "code": 0.66,
@@ -111,7 +127,7 @@ READS = (2, 7, 4, 11, 3, 16, 5, 9, 6)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
     """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down; `is_reviewed`:
-    a person grades it.
+    a person grades it. `commit` is the hash of what it commits, if it `makes_commit`.
     """
 
     number: int
@@ -125,6 +141,7 @@ class PastSession:
     version: str
     pull_request: int | None
     is_reviewed: bool
+    commit: str = "0000000"
 
     @property
     def name(self) -> str:
@@ -150,6 +167,11 @@ class PastSession:
         return READS[self.number % len(READS)]
 
     @property
+    def makes_commit(self) -> bool:
+        is_without_work = self.category in READING or self.is_hampered or self.is_stub
+        return not is_without_work and self.number != UNLOGGED
+
+    @property
     def transcript(self) -> bytes | None:
         if self.number == UNLOGGED:
             return None
@@ -157,11 +179,22 @@ class PastSession:
         if self.agent == CODEX_AGENT:
             return codex_log(self.name, self.started_at, self.title, self._work(), last, model=self.model)
         steps: Sequence[Command | NewFile] = self._work()
+        folder = FOLDER
         if self.is_stub:
             steps = []
         elif self.category in READING:
             steps, last = [*self._pages(), *self._notes()], f"Read {self.reads} pages and kept what is new to us."
-        return log(self.name, self.started_at, self.title, steps, last, model=self.model, version=self.version)
+            folder = NOTES_FOLDER
+        return log(
+            self.name,
+            self.started_at,
+            self.title,
+            steps,
+            last,
+            model=self.model,
+            version=self.version,
+            folder=folder,
+        )
 
     def _work(self) -> list[Command]:
         commands: list[Command] = [("git status", "On branch main", False)]
@@ -172,10 +205,9 @@ class PastSession:
         else:
             commands += [("sed -i 's/once/until it works/' src/part_0.py", "", False)]
             commands += [("pytest -v", f"{PASSED}\n34 passed", False)]
-            commit = hashlib.sha1(self.name.encode(), usedforsecurity=False).hexdigest()[:7]
-            commands += [(f'git commit -am "{self.title}"', f"[main {commit}] {self.title}", False)]
+            commands += [(f'git commit -am "{self.title}"', f"[main {self.commit[:7]}] {self.title}", False)]
         if self.pull_request:
-            commands += [("gh pr create --fill", f"https://example.test/upstream/pull/{self.pull_request}", False)]
+            commands += [("gh pr create --fill", f"https://example.test/relay/pull/{self.pull_request}", False)]
         return commands
 
     def _pages(self) -> list[Command]:
@@ -257,15 +289,40 @@ def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
         timezone.datetime, settings.DATABASE_CLOCK = dt.datetime, is_database_clock  # type: ignore[attr-defined]
 
 
+def _with_commits(sessions: list[PastSession]) -> list[PastSession]:
+    """The sessions with the hashes of their commits in the demo's repository, which this creates."""
+    hashes = repository.create(
+        repository.DemoCommit(
+            name=past.name,
+            author=past.agent,
+            subject=past.title,
+            committed_at=past.ended_at - dt.timedelta(minutes=5),
+            has_landed=past.verdict >= MERGED_FROM,
+            reverted_at=past.ended_at + dt.timedelta(minutes=30) if past.number == REVERTED else None,
+        )
+        for past in sessions
+        if past.makes_commit
+    )
+    return [replace(past, commit=hashes.get(past.name, past.commit)) for past in sessions]
+
+
 def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    start = next(plan(today)).ended_at
+    sessions = _with_commits(list(plan(today)))
+    start = sessions[0].ended_at
     set_clock(start)
     Rubric.objects.update(created_at=start)  # they come with the site, and the site is as old as its first session
     budget.set_policy(by=None, repeat_share=0, second_share=0)  # repeated readings are drawn differently on each site
     for name, title in TITLES.items():
-        Agent.objects.get_or_create(name=name, defaults={"title": title})
+        agent, _is_new = Agent.objects.get_or_create(name=name, defaults={"title": title})
+        ApiToken.objects.issue(agent, scope=SCOPES[name], note="of the demo")
     unjudged: list[tuple[PastSession, Session]] = []
-    for past in plan(today):
+    day = sessions[0].ended_at.date()
+    for past in sessions:
+        set_clock(past.started_at)
+        if past.ended_at.date() != day:
+            day = past.ended_at.date()
+            _look_up_commits()
+        decision = None if past.number % BY_HAND == 0 else decide(past)
         is_out = (today.date() - past.ended_at.date()).days == OUTAGE
         if unjudged and not is_out:
             set_clock(unjudged[-1][0].ended_at.replace(hour=6) + dt.timedelta(days=1))
@@ -274,7 +331,7 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
                 judge_with(judge, session, each.verdict)
             unjudged.clear()
         set_clock(past.ended_at + dt.timedelta(minutes=1))
-        session = submit(past)
+        session = submit(past, decision)
         if is_out:
             unjudged.append((past, session))
             judge.mode = Mode.USAGE_LIMITS
@@ -286,6 +343,16 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
             set_clock(past.ended_at + dt.timedelta(minutes=MINUTES_TO_GRADE))
             grade(past, session)
         yield session
+    set_clock(today)
+    _look_up_commits()
+
+
+def _look_up_commits() -> None:
+    """Find out what became of the commits so far, as the site does several times a day."""
+    if (Path(settings.STATE_DIR) / repository.FOLDER).exists():
+        if not Repository.objects.exists():
+            repository.follow(PROJECT)
+        following.run_due(timezone.now())
 
 
 def simulator() -> Simulator:
@@ -293,22 +360,50 @@ def simulator() -> Simulator:
     return Simulator(port=urlsplit(settings.ANTHROPIC_BASE_URL).port or 0)
 
 
-def submit(past: PastSession) -> Session:
+def decide(past: PastSession) -> str | None:
+    """Have the category bandit choose the session's category, out of two with work. Returns the id of the decision.
+
+    What is drawn depends on the site's secret, so ids are tried until one draws this category, and the other decisions
+    are rolled back. None if no id does, as when the day's limit for reading is reached.
+    """
+    categories = tuple(USUAL)
+    other = categories[(categories.index(past.category) + 1 + past.number % 3) % len(categories)]
+    with suppress(NothingEligible):
+        for attempt in range(MAX_DRAWS):
+            decision_id = f"{past.number + 1:04x}-{attempt}"
+            with transaction.atomic():
+                selection = select(
+                    bandit="category",
+                    decision_id=decision_id,
+                    agent=past.agent,
+                    supply={past.category: 2, other: 1},
+                    now=past.started_at,
+                )
+                if selection.arm.name == past.category:
+                    return decision_id
+                transaction.set_rollback(True)
+    return None
+
+
+def submit(past: PastSession, decision_id: str | None = None) -> Session:
+    agent = Agent.objects.get(name=past.agent)
     transcript = past.transcript
-    facts = {"pull_requests": [f"https://example.test/upstream/pull/{past.pull_request}"]} if past.pull_request else {}
+    facts = {"pull_requests": [f"https://example.test/relay/pull/{past.pull_request}"]} if past.pull_request else {}
     return intake.submit(
-        agent=Agent.objects.get(name=past.agent),
+        agent=agent,
         metadata=intake.SubmittedSession(
             session_id=past.name,
             category=past.category,
             harness=past.harness,
             model=past.model,
             title=past.title,
+            selection_id=decision_id,
             started_at=past.started_at,
             ended_at=past.ended_at,
         ),
         transcript=io.BytesIO(transcript) if transcript else None,
         facts=io.BytesIO(json.dumps(facts).encode()) if facts else None,
+        speaker=Speaker(token=agent.tokens.first()),
     ).session
 
 

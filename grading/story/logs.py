@@ -8,14 +8,14 @@ from typing import Any
 
 MODEL = "claude-sonnet-4-5"
 VERSION, CODEX_VERSION = "2.1.14", "0.92.0"
-FOLDER = "/srv/work"
+FOLDER = "/srv/relay"
 # A command, what it printed, and whether it failed.
 Command = tuple[str, str, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that a session writes. `path` is below FOLDER."""
+    """A file that a session writes. `path` is below the folder of the session's log."""
 
     path: str
     text: str
@@ -30,6 +30,7 @@ def log(
     *,
     model: str = MODEL,
     version: str = VERSION,
+    folder: str = FOLDER,
 ) -> bytes:
     """A whole log of Claude Code, with one line a minute. The same arguments give the same log."""
     lines: list[dict[str, Any]] = []
@@ -52,7 +53,7 @@ def log(
                 "uuid": f"{session_id}-{number}",
                 "timestamp": at.isoformat(),
                 "sessionId": session_id,
-                "cwd": FOLDER,
+                "cwd": folder,
                 "version": version,
                 "isSidechain": False,
                 "message": message,
@@ -63,7 +64,7 @@ def log(
     for number, step in enumerate(steps):
         name = f"toolu_{session_id}_{number}"
         if isinstance(step, NewFile):
-            path = f"{FOLDER}/{step.path}"
+            path = f"{folder}/{step.path}"
             tool, call = "Write", {"file_path": path, "content": step.text}
             output, failed = f"File created successfully at: {path}", False
         else:

@@ -22,6 +22,7 @@ from django.core.cache import cache
 from grading import clock, intake, monitoring, review
 from grading.days import start_of_day
 from grading.intake.erasing import erase
+from grading.intake.first_word import Speaker
 from grading.judging.allowance import quota
 from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
 from grading.models.judging import AttemptOutcome
@@ -386,6 +387,7 @@ def _submit(metadata: intake.SubmittedSession, transcript: bytes, journal: str, 
         transcript=io.BytesIO(transcript),
         journal=io.BytesIO(journal.encode()),
         facts=None if facts is None else io.BytesIO(json.dumps(facts).encode()),
+        speaker=Speaker(token=agent.tokens.first()),
     )
 
 

@@ -14,12 +14,15 @@ from django.utils.safestring import SafeString
 from bandit.core.moves import ArmMove
 from grading import monitoring
 from grading.models import Session
+from grading.models.outcomes import LandingState
 from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts, glossary
 from grading.screens.charts import thousandths
 from grading.screens.moves import why
+from grading.screens.session.outcomes import LANDING_MARKS
 from grading.vocabulary import Reason
+from grading.witness import Witness
 from gradingsite.state import START, START_DEMO, site_command
 
 register = template.Library()
@@ -251,6 +254,35 @@ def icon(name: str, label: str = "") -> SafeString:
     """A source's shape in its colour; `label` for a reader, else it is decoration."""
     named = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
     return format_html('<svg class="ic c-{}" {}><use href="#i-{}"/></svg>', name, named, name)
+
+
+# By witness: the word beside its mark, and what it means.
+WITNESS_WORDS: dict[str, tuple[str, str]] = {
+    Witness.CLAIMED: ("claimed", "The agent says so itself"),
+    Witness.HOOK: ("seen by the hook", "The hook on the agent’s machine reported it"),
+    Witness.OBSERVED: ("observed", "The agent’s runner reported it"),
+    Witness.VERIFIED: ("verified", "The site looked it up"),
+}
+
+
+@register.simple_tag
+def witness(value: str, place: str = "") -> SafeString:
+    """Who vouches for something: a mark with its word. `place`: where it was seen. A dash if nobody is known."""
+    if value not in WITNESS_WORDS:
+        return format_html('<span class="wit claimed" title="{}">{}</span>', place, place or "–")
+    word, title = WITNESS_WORDS[value]
+    title = f"{title}: {place}" if place else title
+    mark = '<span class="wit {}" title="{}"><svg aria-hidden="true"><use href="#w-{}"/></svg>{}</span>'
+    return format_html(mark, value, title, value, word)
+
+
+@register.simple_tag
+def landed(state: str) -> SafeString:
+    """What became of a session's commits: a mark with its word. A dash if that is unknown."""
+    if state not in LANDING_MARKS:
+        return SafeString('<span class="none">–</span>')
+    mark = '<span class="wit {0}"><svg aria-hidden="true"><use href="#w-{0}"/></svg>{1}</span>'
+    return format_html(mark, LANDING_MARKS[state], LandingState(state).words)
 
 
 @register.simple_tag

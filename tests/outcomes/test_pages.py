@@ -97,14 +97,13 @@ def test_the_line_on_the_page_of_a_session(client, olga, site):
     record(session, passed, source="token 1", witness=Witness.OBSERVED)
     record(session, ReportedOutcome(kind="score", value=0.75, observed_at=NOON), source="token 1", witness="observed")
     steps = client.get(reverse("admin:session", args=[session.pk])).context["outcome_steps"]
-    assert [step.label for step in steps] == [
-        "engine#142",
-        "CI passed 31 Mar",
-        "score 75% 31 Mar",
-        "1 of 2 commits on main, 1 reverted",
+    assert [(step.label, step.note, step.mark) for step in steps] == [
+        ("engine#142", "", ""),
+        ("CI passed", "31 Mar", "observed"),
+        ("Score 75%", "31 Mar", "observed"),
+        ("1 of 2 commits on main, 1 reverted", "looked up 31 Mar", "verified"),
     ]
     assert [bool(step.url) for step in steps] == [True, True, False, False]
-    assert [step.is_bad for step in steps] == [False, False, False, True]
 
 
 def test_a_link_that_a_caller_sent_is_https_or_none(client, olga, site):

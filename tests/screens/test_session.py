@@ -8,14 +8,31 @@ import pytest
 
 from bandit.models import LedgerEntry
 from grading import review
-from grading.models import Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Reveal, Session, SessionSignals, Settlement
+from grading.intake.first_word import Speaker
+from grading.models import (
+    Agent,
+    ApiToken,
+    Evidence,
+    Flag,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    Reveal,
+    Session,
+    SessionCommit,
+    SessionSignals,
+    Settlement,
+)
+from grading.models.agents import TokenScope
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import JobState
+from grading.models.outcomes import Authorship, CommitState
 from grading.models.review import Answer, QueueEntry
 from grading.reward import rewards
 from grading.screens.session import reasons
 from grading.screens.session.view import TABS
 from grading.vocabulary import Reason, Source, Status
+from grading.witness import Witness
 from tests.casts import desk as desk_cast
 from tests.casts import logs
 from tests.casts import quota as quota_cast
@@ -320,6 +337,7 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(site
     page = reviewer.get(f"/sessions/{session.pk}/")
     rows = {row.kind: row for row in page.context["did"]}
     assert (rows["Commit"].events, rows["Commit"].seen_in) == ([5], "log and caller’s facts")
+    assert {row.witness for row in rows.values()} == {Witness.UNKNOWN, ""}
     assert rows["Commit"].items[0].text == "Fix it"
     assert rows["Tests"].events == [3, 7]
     assert rows["Tests"].note.endswith("failed, passed")
@@ -327,6 +345,19 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(site
     assert "Done &amp; &lt;dusted&gt;." in flat(page)
     assert 'href="?tab=transcript&amp;event=5#e5"' in flat(page)
     assert "commits" not in rows["Not seen"].items[0].text.lower()
+
+
+def test_each_activity_has_the_witness_of_its_evidence(site, reviewer):
+    log = logs.claude("5c03", ("pytest -q", "8 passed in 0.1s"), logs.COMMIT)
+    agent = Agent.objects.create(name="ann")
+    token, _secret = ApiToken.objects.issue(agent, scope=TokenScope.RUNNER)
+    session = site.upload("5c03", log, agent=agent, speaker=Speaker(token=token)).session
+    rows = {row.kind: row for row in opened(reviewer, session).context["did"]}
+    assert (rows["Commit"].witness, rows["Tests"].witness) == (Witness.OBSERVED, Witness.OBSERVED)
+    commit = {"session": session, "claim": "1a2b3c4", "authorship": Authorship.OWN, "state": CommitState.LANDED}
+    SessionCommit.objects.create(**commit)
+    rows = {row.kind: row for row in opened(reviewer, session).context["did"]}
+    assert (rows["Commit"].witness, rows["Tests"].witness) == (Witness.VERIFIED, Witness.OBSERVED)
 
 
 def test_a_log_that_cannot_be_read_is_not_called_too_little_work(site, reviewer):

@@ -16,7 +16,8 @@ from bandit.reading import posterior_of
 from grading import review
 from grading.intake.erasing import erase
 from grading.judging import sweeper
-from grading.models import Grade, Session
+from grading.models import Grade, Session, SessionLanding
+from grading.models.outcomes import LandingState
 from grading.models.review import Answer
 from grading.story import history, march31
 from grading.story.march31 import BOTH
@@ -69,6 +70,20 @@ def with_floors(site) -> float:
             session = Session.objects.get(external_id=each.name)
             site.on(session).judged(0.1).settle()
         return mean()
+
+
+def test_the_history_has_decisions_and_landed_work(lived):
+    sessions = Session.objects.filter(agent__name__in=history.TITLES)
+    chosen = sessions.exclude(selection=None).select_related("selection__executed_arm", "category")
+    assert chosen.count() > sessions.count() / 2
+    assert {(each.selection.arm.name, each.selection.executed_arm.name) for each in chosen} == {
+        (each.category.name, each.category.name) for each in chosen
+    }
+    states = SessionLanding.objects.values_list("state", "landed", "open")
+    assert set(states) == {(LandingState.LANDED, 1, 0), (LandingState.OPEN, 0, 1)}
+    for landing in SessionLanding.objects.select_related("session__verdict"):
+        has_landed = landing.state == LandingState.LANDED
+        assert has_landed == (landing.session.verdict.value >= history.MERGED_FROM)
 
 
 # --- by its buttons --------------------------------------------------------------------------------------------------

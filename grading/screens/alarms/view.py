@@ -57,9 +57,9 @@ class AlarmRow:
 
     @property
     def witness(self) -> str:
-        """Who vouches for the evidence of the grade; empty if there is no grade."""
+        """Who vouches for the evidence of the grade, as a value of Witness; empty if there is no grade."""
         grade = None if self.settlement is None else self.settlement.grade
-        return "" if grade is None else Witness.parse(grade.evidence.get("witness")).words
+        return "" if grade is None else Witness.parse(grade.evidence.get("witness"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

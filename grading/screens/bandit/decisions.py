@@ -14,7 +14,7 @@ from grading.models import Session
 from grading.screens import charts
 
 # The most decisions that are listed, and that are counted.
-LISTED, COUNTED = 25, 100
+LISTED, COUNTED = 3, 100
 # The number of the latest finished decisions that are compared with what ran, and the share of them that ran another
 # arm from which on the page warns.
 FINISHED, MIN_SUBSTITUTED_SHARE = 20, 0.25

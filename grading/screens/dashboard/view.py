@@ -31,6 +31,7 @@ from grading.screens.quota import figures as quota_figures
 from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
+from grading.story import march31
 from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
@@ -69,6 +70,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
+        "offers_story": march31.is_demo() and not march31.Incident(now).pressed_at,
         "uncategorised": uncategorised(),
         "earlier": None if first is None else earlier.count(now),
         "trust": figures,

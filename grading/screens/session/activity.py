@@ -1,23 +1,26 @@
-"""What a session did, as the rows of a table: what was seen, in which events, and where."""
+"""What a session did, as the rows of a table: what was seen, in which events, where, and who vouches for it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grading.evidence import material, ownership, store, transcripts
 from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.models.outcomes import Authorship
 from grading.redaction import redact
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Thing, by_kind, collect
 from grading.screens import forge
 from grading.signals import Signals
 from grading.signals.patch import parse as parse_patch
+from grading.witness import Witness
 
 MAX_ITEMS = 4  # of a row
 LONGEST, LONGEST_TEXT = 160, 240  # characters of a name, and of a text
 MAX_RUNS = 8
 PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
+EVIDENCE_KINDS = {TRANSCRIPT: EvidenceKind.TRANSCRIPT, FACTS: EvidenceKind.FACTS, PATCH: EvidenceKind.PATCH}
 LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
 KEYS_ARE_WORDS = frozenset({"tests_fixed", "ci_fixed"})
 OWN_PULL_REQUESTS = ("pr_opened", "pr_merged", "pr_closed")
@@ -42,15 +45,21 @@ class ActivityItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityRow:
-    """One kind of activity: its first items, how many `more` there are, a note on what they mean, and where they were
-    seen.
+    """One kind of activity: its first items, how many `more` there are, a note on what they mean, where they were
+    seen, and the witness (a value of Witness, "" if nobody vouches for it).
     """
 
     kind: str
     items: tuple[ActivityItem, ...]
     more: int = 0
     note: str = ""
-    seen_in: str = ""
+    places: tuple[str, ...] = ()
+    witness: str = ""
+
+    @property
+    def seen_in(self) -> str:
+        """Where it was seen, in words."""
+        return " and ".join(self.places)
 
     @property
     def redacted(self) -> "ActivityRow":
@@ -119,19 +128,20 @@ def rows(
     if signals is not None and signals.task:
         task_event = log.first_of("Task")
         item = ActivityItem(text=signals.task[:LONGEST_TEXT], event=task_event.number if task_event else None)
-        activity.append(ActivityRow(kind="Task", items=(item,), seen_in="log"))
+        activity.append(ActivityRow(kind="Task", items=(item,), places=("log",)))
     if signals is not None and signals.is_blind:
         item = ActivityItem(text=trajectory.blindness(signals))
         note = "Too little of the log can be read for a grade"
-        activity.append(ActivityRow(kind="Log", items=(item,), note=note, seen_in="log"))
+        activity.append(ActivityRow(kind="Log", items=(item,), note=note, places=("log",)))
     base = forge.repository(each.key for kind in OWN_PULL_REQUESTS for each in things.get(kind, ()))
     activity += [_thing(kind, same, signals, base) for kind, same in things.items()]
+    activity = [_verified(each, session) if each.kind.startswith("Commit") else each for each in activity]
     activity += _artifacts(artifacts)
     if signals is not None:
         activity += _what_ran(signals, log)
     if session.exit_code is not None:
         item = ActivityItem(text=f"Exit status {session.exit_code}")
-        activity.append(ActivityRow(kind="Run", items=(item,), seen_in="caller"))
+        activity.append(ActivityRow(kind="Run", items=(item,), places=("caller",)))
     if signals is not None and signals.final_message:
         activity.append(_last_message(signals.final_message, log))
 
@@ -151,7 +161,27 @@ def rows(
     if missing:
         item = ActivityItem(text=", ".join(missing).capitalize())
         activity.append(ActivityRow(kind="Not seen", items=(item,)))
-    return [each.redacted for each in activity]
+    witnesses = _witnesses(session)
+    return [replace(each.redacted, witness=each.witness or _strongest(each, witnesses)) for each in activity]
+
+
+def _verified(row: ActivityRow, session: Session) -> ActivityRow:
+    """The row of the session's commits, verified if the site has found each of them in a repository."""
+    own = session.commits.filter(authorship=Authorship.OWN).values_list("claim", flat=True)
+    has_all = bool(own) and all(any(claim.startswith(item.code) for claim in own) for item in row.items)
+    return replace(row, witness=Witness.VERIFIED) if has_all else row
+
+
+def _witnesses(session: Session) -> dict[str, Witness]:
+    """Who vouches for the session's evidence, by the name of the place where it is seen."""
+    usable = {PLACES[place]: store.usable(session, kind) for place, kind in EVIDENCE_KINDS.items()}
+    return {place: Witness(row.witness) for place, row in usable.items() if row is not None}
+
+
+def _strongest(row: ActivityRow, witnesses: Mapping[str, Witness]) -> str:
+    """The strongest witness of the places where the row was seen, "" without any."""
+    known = [witnesses[place] for place in row.places if place in witnesses]
+    return max(known, key=lambda witness: witness.strength, default="")
 
 
 def _last_message(number: int, log: TranscriptEvents) -> ActivityRow:
@@ -160,7 +190,7 @@ def _last_message(number: int, log: TranscriptEvents) -> ActivityRow:
     text = " ".join(message.stored_text[: 4 * LONGEST_TEXT].split()) if message else ""
     ellipsis = "…" if len(text) > LONGEST_TEXT else ""
     quote = f"“{text[:LONGEST_TEXT]}{ellipsis}”" if text else "In the transcript"
-    return ActivityRow(kind="Last message", items=(ActivityItem(text=quote, event=number),), seen_in="log")
+    return ActivityRow(kind="Last message", items=(ActivityItem(text=quote, event=number),), places=("log",))
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: str) -> ActivityRow:
@@ -181,7 +211,7 @@ def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: st
         kind=NAMES[kind][len(things) != 1].capitalize(),
         items=tuple(items),
         more=max(len(things) - MAX_ITEMS, 0),
-        seen_in=" and ".join(PLACES[place] for place in places),
+        places=tuple(PLACES[place] for place in places),
     )
 
 
@@ -210,7 +240,7 @@ def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
         ]
         more = max(len(failed) - MAX_ITEMS, 0)
         name = "Check" if len(failed) == 1 else "Checks"
-        yield ActivityRow(kind=name, items=tuple(items), more=more, seen_in="caller’s facts")
+        yield ActivityRow(kind=name, items=tuple(items), more=more, places=("caller’s facts",))
 
 
 def _without_markup(key: str) -> str:
@@ -221,7 +251,7 @@ def _without_markup(key: str) -> str:
 def _artifact_row(kind: str, rows: Sequence[Artifact], items: Sequence[ActivityItem]) -> ActivityRow:
     places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
     more = max(len(rows) - MAX_ITEMS, 0)
-    return ActivityRow(kind=kind, items=tuple(items[:MAX_ITEMS]), more=more, seen_in=" and ".join(sorted(places)))
+    return ActivityRow(kind=kind, items=tuple(items[:MAX_ITEMS]), more=more, places=tuple(sorted(places)))
 
 
 def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
@@ -238,7 +268,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
             *(ActivityItem(event=run.at) for run in latest[-MAX_ITEMS:]),
         ]
         note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
-        yield ActivityRow(kind="Tests", items=tuple(items), note=note, seen_in="log")
+        yield ActivityRow(kind="Tests", items=tuple(items), note=note, places=("log",))
     if signals.calls:
         kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
         used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
@@ -256,7 +286,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
         if signals.unreadable_calls and not signals.is_blind:
             notes.append(f"{signals.unreadable_calls} could not be read")
         yield ActivityRow(
-            kind="Tool calls", items=(ActivityItem(text=text[:LONGEST_TEXT]),), note=". ".join(notes), seen_in="log"
+            kind="Tool calls", items=(ActivityItem(text=text[:LONGEST_TEXT]),), note=". ".join(notes), places=("log",)
         )
     if signals.api_errors or signals.cut:
         end, errors = log.last_error(), sorted(signals.api_errors.items())
@@ -269,7 +299,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
             kind="API error",
             items=(item,),
             note="The log ends with this error" if signals.cut else goes_on,
-            seen_in="log",
+            places=("log",),
         )
 
 

@@ -1,4 +1,4 @@
-"""What became of a session's work, as one line: committed 31 Mar → PR #142 → CI passed → 2 of 2 commits on main."""
+"""What became of a session's work, as one line: Committed → PR #142 → CI passed → 2 of 2 commits on main."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from django.utils import timezone
 
 from grading.models import OutcomeRecord, Session, SessionCommit, SessionLanding
 from grading.models.evidence import ArtifactKind
-from grading.models.outcomes import Authorship, CommitState, OutcomeKind, OutcomeResult
+from grading.models.outcomes import Authorship, CommitState, LandingState, OutcomeKind, OutcomeResult
 from grading.outcomes.following import describe
 from grading.screens import forge
+from grading.witness import Witness
 
 # Kinds with words of their own, in the order of events.
 WORDS: dict[str, str] = {
@@ -27,6 +28,13 @@ VERBS: dict[tuple[str, str], str] = {
     (OutcomeKind.DEPLOYED, OutcomeResult.PASS): "deployed",
     (OutcomeKind.RESOLVED, OutcomeResult.PASS): "resolved",
 }
+# By what became of the commits: the name of its symbol.
+LANDING_MARKS: dict[str, str] = {
+    LandingState.LANDED: "verified",
+    LandingState.PARTLY: "verified",
+    LandingState.REVERTED: "back",
+    LandingState.OPEN: "open",
+}
 # Shown by `_landed` instead, which reads the commits themselves.
 DERIVED = (OutcomeKind.LANDED, OutcomeKind.REVERTED)
 LISTED = 50
@@ -34,12 +42,15 @@ LISTED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeStep:
-    """One step of the line. `title`: who reported it and when."""
+    """One step of the line. `note`: when it happened, or was looked up. `mark`: the name of a symbol, "" for a dot.
+    `title`: who reported it and when.
+    """
 
     label: str
+    note: str = ""
     url: str = ""
     title: str = ""
-    is_bad: bool = False
+    mark: str = ""
 
 
 def context(session: Session) -> dict[str, Any]:
@@ -50,7 +61,11 @@ def context(session: Session) -> dict[str, Any]:
         latest.setdefault(record.kind, record)
     landing = SessionLanding.objects.filter(session=session).first()
     commits = list(session.commits.select_related("repository"))
-    steps = [*_produced(session), *(_reported(latest[kind]) for kind in _order(latest)), *_landed(landing, commits)]
+    steps = [
+        *_produced(session, commits),
+        *(_reported(latest[kind]) for kind in _order(latest)),
+        *_landed(landing, commits),
+    ]
     return {
         "outcome_steps": steps if records or (landing and landing.checked_at) else [],
         "outcome_records": records,
@@ -64,14 +79,16 @@ def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
     return [*ordered, *sorted(latest.keys() - {*WORDS, *DERIVED})]
 
 
-def _produced(session: Session) -> list[OutcomeStep]:
+def _produced(session: Session, found: list[SessionCommit]) -> list[OutcomeStep]:
     """The commits and pull requests that the session owns."""
     owned = session.artifacts.filter(owned_by=None).values_list("kind", "key")
     commits = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
     steps = []
     if commits:
-        verb = "committed" if len(commits) == 1 else f"{len(commits)} commits"
-        steps.append(OutcomeStep(label=f"{verb} {_day(session.ended_at)}"))
+        label = "Committed" if len(commits) == 1 else f"{len(commits)} commits"
+        is_verified = any(commit.authorship == Authorship.OWN for commit in found)
+        mark = Witness.VERIFIED if is_verified else ""
+        steps.append(OutcomeStep(label=label, note=_day(session.ended_at), mark=mark))
     pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
     steps += [OutcomeStep(label=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
     return steps
@@ -79,12 +96,13 @@ def _produced(session: Session) -> list[OutcomeStep]:
 
 def _reported(record: OutcomeRecord) -> OutcomeStep:
     """An outcome that CI, a runner or a forge reported."""
-    verb = VERBS.get((record.kind, record.result), f"{WORDS.get(record.kind, record.kind)} {record.shown_result}")
-    label = f"{verb} {_day(record.observed_at)}"
+    label = VERBS.get((record.kind, record.result), f"{WORDS.get(record.kind, record.kind)} {record.shown_result}")
     who = f"{record.reporter}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
     title = ". ".join(filter(None, [f"Reported by {who}", record.detail]))
     url = record.url if record.url.startswith("https://") else ""
-    return OutcomeStep(label=label, url=url, title=title, is_bad=record.result == OutcomeResult.FAIL)
+    mark = "open" if record.result == OutcomeResult.FAIL else record.witness
+    label = label[:1].upper() + label[1:]
+    return OutcomeStep(label=label, note=_day(record.observed_at), url=url, title=title, mark=mark)
 
 
 def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> list[OutcomeStep]:
@@ -94,10 +112,13 @@ def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> lis
     decided = [commit for commit in commits if commit.state != CommitState.UNKNOWN]
     if not decided:
         reasons = dict.fromkeys(Authorship(commit.authorship).words for commit in commits)
-        return [OutcomeStep(label=f"not known whether it landed: {next(iter(reasons), 'it has no commits')}")]
+        label = f"Not known whether it landed: {next(iter(reasons), 'it has no commits')}"
+        return [OutcomeStep(label=label, mark="open")]
     branch = next((commit.repository.default_branch for commit in decided if commit.repository), "the default branch")
     looked_up = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
-    return [OutcomeStep(label=describe(landing, branch), title=looked_up, is_bad=landing.reverted > 0)]
+    note = f"looked up {_day(landing.checked_at)}"
+    label = describe(landing, branch)
+    return [OutcomeStep(label=label, note=note, title=looked_up, mark=LANDING_MARKS.get(landing.state, "open"))]
 
 
 def _day(at: dt.datetime) -> str:

@@ -48,6 +48,7 @@ def what_it_did(session: Session, signals: Signals | None, log: TranscriptEvents
     artifacts = list(session.artifacts.select_related("owned_by"))
     return {
         "did": activity.rows(session, signals, artifacts, log),
+        "log_witness": log.row.witness if log.row else "",
         "carried": material.carried_over(session),
         "part_of": ownership.part_of(session),
         "elsewhere": [each for each in artifacts if each.owned_by is not None][:MAX_FOREIGN_ARTIFACTS],
