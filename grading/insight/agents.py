@@ -1,10 +1,12 @@
 """Which harness and model does best on the work of this site?"""
 
 import datetime as dt
+from dataclasses import replace
 
 from django.utils import timezone
 from pydantic import TypeAdapter, ValidationError
 
+from bandit.models import Arm
 from grading.insight.bridges import load_pairs
 from grading.insight.changes import rank_graders
 from grading.insight.core.bridge import fit_scale
@@ -22,13 +24,15 @@ STORED_FORM = TypeAdapter(tuple[AgentCard, ...])
 
 
 def compare_agents(span: Span, *, filters: CellFilter | None = None) -> tuple[AgentCard, ...]:
-    """A card for each harness and model with sessions in the span, the one with the most sessions first. Three
+    """A card for each harness and model with sessions in the span, the one with the most sessions first. Four
     queries.
     """
     columns = ("category", "project", "harness", "model", "grader")
     table = load_cells(span, columns=columns, measures=MEASURES, filters=filters)
     graders = rank_graders(table, "reward")
-    return compare_on_like_work(table, MEASURES, fit_scale(graders, load_pairs(span, graders)))
+    cards = compare_on_like_work(table, MEASURES, fit_scale(graders, load_pairs(span, graders)))
+    titles = {arm.name: str(arm) for arm in Arm.objects.filter(bandit__name="harness")}
+    return tuple(replace(card, title=titles.get(card.harness, card.harness)) for card in cards)
 
 
 def latest_cards() -> tuple[AgentCard, ...]:

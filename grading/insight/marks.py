@@ -74,9 +74,9 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
         is_first = first == start[harness] and not has_earlier_sessions[harness]
         if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
             continue
-        name = arms[harness].current.name
-        label = f"{name} {value}" if kind is MarkKind.VERSION else f"{value} with {name}"
-        yield _mark(kind, first, label, f"{name}:{value}", harness=name, value=value)
+        arm = arms[harness].current
+        label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
+        yield _mark(kind, first, label, f"{arm.name}:{value}", harness=arm.name, value=value)
 
 
 def _instructions(span: Span) -> Iterator[TimeMark]:

@@ -339,7 +339,7 @@ def _on_tasks(effect: MarkEffect, title: str) -> str:
 
 def write_agent(card: AgentCard) -> str:
     """One sentence about a card, or that there is not enough to say and what is missing."""
-    name = f"{card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
+    name = f"{card.title or card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
     if card.reward is None or card.reward.value is None:
         return f"{name}: not enough data. {card.why[:1].upper()}{card.why[1:]}."
     best = ", more than all others beyond chance" if card.is_best else ""

@@ -387,6 +387,7 @@ def decide(past: PastSession) -> str | None:
 
 def submit(past: PastSession, decision_id: str | None = None) -> Session:
     agent = Agent.objects.get(name=past.agent)
+    agent.tokens.update(last_used_at=timezone.now())
     transcript = past.transcript
     facts = {"pull_requests": [f"https://example.test/relay/pull/{past.pull_request}"]} if past.pull_request else {}
     return intake.submit(

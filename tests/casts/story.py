@@ -16,8 +16,9 @@ def start(settings) -> None:
 
 
 def live_history(sim, monkeypatch) -> None:
-    """Three days of the demo's history: fifteen sessions."""
-    monkeypatch.setattr(history, "DAYS", 3)
+    """Three days of the demo's history: fifteen sessions, one without a log, and an outage on the second day."""
+    for name, value in {"DAYS": 3, "OUTAGE": 2, "UNLOGGED": 3}.items():
+        monkeypatch.setattr(history, name, value)
     assert len([*history.load(timezone.now(), sim)]) == 15
 
 

@@ -43,11 +43,11 @@ def test_fall_on_recurring_tasks_since_a_version():
     live_site(level=falling(-0.2))
     store.check()
     effect = since.find_effects(NOW, measures=["reward"])[0]
-    assert [each.label for each in effect.marks] == ["claude-code 2.0"]
+    assert [each.label for each in effect.marks] == ["Claude Code 2.0"]
     assert effect.finding is EffectFinding.WORSE
     assert effect.low < -0.15 < effect.high
     text = sentences.write_effect(effect)
-    assert text.startswith(f"Since claude-code 2.0, {sentences.AGENTS_DID_WORSE} on 12 tasks that recur")
+    assert text.startswith(f"Since Claude Code 2.0, {sentences.AGENTS_DID_WORSE} on 12 tasks that recur")
     assert "width" in text
     assert "because" not in text
 
@@ -114,8 +114,8 @@ def test_a_version_is_a_mark_with_its_fifth_session(site):
     assert marks.load_marks(whole) == ()
     hand_in(site, AFTER, [0.5], version="2.0")
     (found,) = marks.load_marks(whole)
-    assert (found.kind, found.label, found.day) == (MarkKind.VERSION, "claude-code 2.0", AFTER.first)
-    assert [each.label for each in marks.load_marks(AFTER)] == ["claude-code 2.0"]
+    assert (found.kind, found.label, found.day) == (MarkKind.VERSION, "Claude Code 2.0", AFTER.first)
+    assert [each.label for each in marks.load_marks(AFTER)] == ["Claude Code 2.0"]
 
 
 @pytest.mark.usefixtures("noon")

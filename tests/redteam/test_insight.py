@@ -28,7 +28,7 @@ def test_a_fall_since_a_version_is_an_advisory():
     since.store(NOW)
     watch(NOW)
     alarm = Alarm.objects.get(rule="A54", resolved_at=None)
-    assert "Since claude-code 2.0" in alarm.detail
+    assert "Since Claude Code 2.0" in alarm.detail
     assert [finding.about for finding in RULES["A54"].find(NOW)] == [alarm.about]
 
 

@@ -14,7 +14,8 @@ from django.utils import timezone
 from bandit.models import Arm, Selection
 from grading import monitoring
 from grading.models import Agent, Alarm, JudgeAttempt, Session
-from grading.vocabulary import Source
+from grading.models.judging import AttemptOutcome
+from grading.vocabulary import Reason, Source
 
 # Links that end the visit, answer with a file or lead to tables and manuals.
 LEFT_OUT = (
@@ -134,7 +135,7 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
         *_said(pages, r"NOT as before", "the story counts only its own sessions"),
         *_said(pages, r"identity changed|[Gg]rader changed|[Jj]udge changed", "one model judges"),
         *_said(pages, r"it has neither a category nor a harness", "no session here lacks both"),
-        *_said(pages, r"(?<![\d.])\.10 →", "the floor is no grade"),
+        *_said(pages, r"(?<![\d.])\.10 →|→ \.10(?!\d)", "the floor is no grade"),
         *_no_rows(pages),
         *_counts(by_url),
         *_rewards(by_url),
@@ -144,6 +145,8 @@ def faults(pages: list[Page], *, judge: str) -> list[str]:
         *_final_rewards_in_alarms(by_url),
         *_contradicting_verdicts(pages),
         *_quiet_judges(pages),
+        *_outages(by_url),
+        *_open_alarms(by_url),
         *_unseen_agents(pages),
     ]
     return [f"{fault}" for fault in found]
@@ -164,13 +167,16 @@ def _no_rows(pages: list[Page]) -> Iterator[str]:
         r"[Nn]o session was graded|no session of these 7 days has a grade": real.filter(
             ended_at__gt=timezone.now() - dt.timedelta(days=6)
         ).exclude(reward_source__in=["", Source.FLOOR]),
-        r"No bandit has chosen an arm yet|No decisions yet": Selection.objects.all(),
+        r"No bandit has chosen an arm yet": Selection.objects.all(),
         r"No agent is connected yet": Agent.objects.filter(is_sample=False),
         r"No calls in the last|[Nn]o judge has given a verdict yet": JudgeAttempt.objects.filter(cost_usd__gt=0),
     }
     for pattern, rows in nothing.items():
         if rows.exists():
             yield from _said(pages, pattern, "there are such rows")
+    if Selection.objects.filter(bandit__name="category").exists():
+        of_category = [page for page in pages if urlsplit(page.url).path in {"/bandits/", "/bandits/category/"}]
+        yield from _said(of_category, "No decisions yet", "the category bandit has chosen")
     if not Selection.objects.exists():
         yield from _said(pages, r"Every arm is chosen often enough", "nothing was ever chosen")
 
@@ -248,6 +254,23 @@ def _quiet_judges(pages: list[Page]) -> Iterator[str]:
     """A judge that was called in the last three days is not said to have been silent for so long."""
     if JudgeAttempt.objects.filter(started_at__gt=timezone.now() - dt.timedelta(days=3)).exists():
         yield from _said(pages, r"hasn[’']t been called for three days", "it was called since")
+
+
+def _outages(by_url: dict[str, Page]) -> Iterator[str]:
+    """The quota page calls no judge free of outages that never answered, or whose calls failed."""
+    page = by_url.get("/quota/")
+    if page and "No outages recorded" in page.text:
+        if not JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED).exists():
+            yield "/quota/: no outages recorded, but the judge never answered"
+        if JudgeAttempt.objects.filter(reason=Reason.QUOTA_EXHAUSTED).exists():
+            yield "/quota/: no outages recorded, but the quota was exhausted"
+
+
+def _open_alarms(by_url: dict[str, Page]) -> Iterator[str]:
+    """The dashboard lists alarms if the navigation counts any."""
+    badge, dashboard = re.search(r"Alarms (\d+)", by_url["/"].frame), by_url["/"].text
+    if badge and "No open alarms" in dashboard:
+        yield f"/: {badge[0]} in the navigation, but “No open alarms” on the dashboard"
 
 
 def _unseen_agents(pages: list[Page]) -> Iterator[str]:

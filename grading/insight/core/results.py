@@ -330,7 +330,7 @@ class AgentCard:
 
     `reward`, `cost` (microdollars) and `minutes` are None if there is not enough to say: then `why` says what is
     missing. `shared` counts the sessions in cells that at least one other card has too. `is_best`: its reward is above
-    that of every other card beyond chance.
+    that of every other card beyond chance. `title`: the harness's name for people.
     """
 
     harness: str
@@ -342,6 +342,7 @@ class AgentCard:
     minutes: Mean | None
     is_best: bool
     why: str = ""
+    title: str = ""
 
 
 # Advisories
