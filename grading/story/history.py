@@ -43,8 +43,8 @@ LARGE_MODEL, CODEX_MODEL = "claude-opus-4-5", "gpt-5.1-codex"
 DAYS, BAD_DAYS = 14, 7
 # How many sessions the days of a week have.
 A_WEEK = (5, 6, 4, 7, 5, 3, 5)
-# A person grades one session of so many, the day's outage aside, two hours after it ended.
-GRADED, MINUTES_TO_GRADE = 9, 120
+# A person grades one session of so many, the day's outage aside, an hour after it ended: before the next one begins.
+GRADED, MINUTES_TO_GRADE = 9, 60
 VERSION_BEFORE = "2.1.9"
 # How many days before today the quota was gone.
 OUTAGE = 5

@@ -180,8 +180,8 @@ def _witnesses(session: Session) -> dict[str, Witness]:
 
 def _strongest(row: ActivityRow, witnesses: Mapping[str, Witness]) -> str:
     """The strongest witness of the places where the row was seen, "" without any."""
-    known = [witnesses[place] for place in row.places if place in witnesses]
-    return max(known, key=lambda witness: witness.strength, default="")
+    of_places = [witnesses[place] for place in row.places if place in witnesses]
+    return max(of_places, key=lambda witness: witness.strength, default="")
 
 
 def _last_message(number: int, log: TranscriptEvents) -> ActivityRow:

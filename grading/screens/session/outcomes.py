@@ -79,14 +79,14 @@ def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
     return [*ordered, *sorted(latest.keys() - {*WORDS, *DERIVED})]
 
 
-def _produced(session: Session, found: list[SessionCommit]) -> list[OutcomeStep]:
-    """The commits and pull requests that the session owns."""
+def _produced(session: Session, commits: list[SessionCommit]) -> list[OutcomeStep]:
+    """The commits and pull requests that the session owns. `commits` are those that a look-up was made for."""
     owned = session.artifacts.filter(owned_by=None).values_list("kind", "key")
-    commits = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
+    hashes = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
     steps = []
-    if commits:
-        label = "Committed" if len(commits) == 1 else f"{len(commits)} commits"
-        is_verified = any(commit.authorship == Authorship.OWN for commit in found)
+    if hashes:
+        label = "Committed" if len(hashes) == 1 else f"{len(hashes)} commits"
+        is_verified = any(commit.authorship == Authorship.OWN for commit in commits)
         mark = Witness.VERIFIED if is_verified else ""
         steps.append(OutcomeStep(label=label, note=_day(session.ended_at), mark=mark))
     pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
