@@ -159,7 +159,7 @@ class Parser(Recogniser):
         """Note a setting that is in force from here on, if the value is text and differs from the one before."""
         if isinstance(value, str) and value and self._settings.get(name) != value:
             self._settings[name] = value
-            self._background.append(Setting(number=0, name=name, value=value))
+            self._background.append(Setting(name=name, value=value))
 
     def forget_settings(self) -> None:
         """Note all settings again from here on, because another session begins."""
@@ -169,11 +169,11 @@ class Parser(Recogniser):
         """Note a file of instructions that the model was given."""
         data = content.encode(errors="surrogatepass")
         digest = sha256(data).hexdigest()
-        self._background.append(LoadedInstructions(number=0, name=name, size=len(data), sha256=digest))
+        self._background.append(LoadedInstructions(name=name, size=len(data), sha256=digest))
 
     def note_interruption(self) -> None:
         """Note that a person stopped the agent."""
-        self._background.append(Interruption(number=0))
+        self._background.append(Interruption())
 
     def take_background(self) -> list[Background]:
         """What was noted since the last time. It comes after the events of its record, so it has the last number."""

@@ -224,8 +224,6 @@ def _read_call(kind: str, arguments: Record) -> ToolCall:
     if kind in ("mcp", "call_tool_mcp"):
         name = f"mcp__{text(arguments.get('name'))}"
     return ToolCall(
-        number=0,
-        call_id="",
         name=name,
         kind=call_kind,
         arguments=named,
