@@ -1,9 +1,11 @@
 """What a session did, in the same form for all harnesses: the values that `extract` builds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
+
+from msgspec import convert
 
 from grading.signals.changes import FileChange
 from grading.signals.final_state import TestState
@@ -205,21 +207,9 @@ class Signals:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The signals from a dict that `as_dict` of this or an earlier version returned. Raises TypeError or KeyError
-        for anything else.
+        """The signals from a dict that `as_dict` of this or an earlier version returned. Raises ValueError for anything
+        else.
         """
-        return cls(
-            **{
-                **{name: value for name, value in data.items() if name not in FORMER_FIELDS},
-                "commits": tuple(Commit(**{**row, "paths": tuple(row["paths"])}) for row in data["commits"]),
-                "effects": tuple(Effect(**{**row, "kind": EffectKind(row["kind"])}) for row in data["effects"]),
-                "files": tuple(
-                    FileChange(**{**row, "added": tuple(row["added"]), "removed": tuple(row["removed"])})
-                    for row in data["files"]
-                ),
-                "test_runs": tuple(TestRun(**row) for row in data["test_runs"]),
-                "undone": tuple(data.get("undone", ())),
-                "tests_at_end": TestState(data.get("tests_at_end", TestState.NONE)),
-                "failures": tuple(data.get("failures", ())),
-            }
-        )
+        if unknown := data.keys() - {each.name for each in fields(cls)} - FORMER_FIELDS:
+            raise ValueError(f"Expected the fields of signals; got {sorted(unknown)}")
+        return convert(data, cls)
