@@ -23,21 +23,6 @@ from grading.formats.lines import MAX_LINE
 from grading.formats.reader import Form, TranscriptReader
 from grading.formats.registry import BY_FORMAT, FORMATS, PARSERS, titles
 
-__all__ = [
-    "BY_FORMAT",
-    "FORMATS",
-    "PARSER_VERSION",
-    "SNIFF_BYTES",
-    "Detection",
-    "EmptyTranscript",
-    "TranscriptReader",
-    "UnknownFormat",
-    "detect",
-    "read",
-    "recognise",
-    "titles",
-]
-
 PARSER_VERSION: Final = "6"
 """Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
