@@ -41,6 +41,7 @@ TOTALS: Final = {"total_prompt_tokens": "prompt_tokens", "total_completion_token
 class Atif(BlockParser):
     format = "atif"
     title = "ATIF"
+    logs = "trajectory.json of a Harbor trial, versions 1.4 to 1.8"
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({"schema_version", "session_id", "agent", "steps.item", "final_metrics"})
     has_common_digests = True

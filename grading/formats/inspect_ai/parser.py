@@ -12,7 +12,7 @@ from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.inspect_ai.archive import is_archive, read_archive
 from grading.formats.lines import LineTally, Problems
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
@@ -59,6 +59,9 @@ IN_DOCUMENT: Final = "samples.item."
 class InspectAi(Parser):
     format = "inspect-ai"
     title = "Inspect"
+    tier = FormatTier.FULL
+    logs = "logs/*.eval; logs/*.json"
+    samples, sources = 13, 1
     forms = frozenset({Form.DOCUMENT, Form.ARCHIVE})
     paths = HEADER_FIELDS | frozenset(IN_DOCUMENT + name for name in SAMPLE_FIELDS)
     custom_tools = OPAQUE

@@ -51,6 +51,8 @@ PREFIXES: Final = (
 class Kimi(BlockParser):
     format = "kimi"
     title = "Kimi Code"
+    logs = "~/.kimi-code/sessions/**/wire.jsonl"
+    folders = (".kimi-code/sessions",)
     has_common_digests = True
     tools = ToolTable(
         kinds=kind_by_name(

@@ -37,6 +37,8 @@ MAX_END: Final = 100
 class Pi(BlockParser):
     format = "pi"
     title = "pi or OpenClaw"
+    logs = "~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"
+    folders = (".pi/agent/sessions", ".openclaw/agents")
     tools = ToolTable(
         kinds=kind_by_name(
             {

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from grading.formats.events import Boundary, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.lines import LineTally, Problems, json_or_none
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.swe_agent.actions import has_failed, read_action
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import content_text, count_or_none, mapping, mappings, text, text_or_none, usd_or_none
@@ -24,6 +24,9 @@ MAX_STEPS: Final = 20_000
 class SweAgent(Parser):
     format = "swe-agent"
     title = "SWE-agent"
+    tier = FormatTier.FULL
+    logs = "trajectories/**/*.traj"
+    samples, sources = 9, 1
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({STEP, TURN, INFO, CONFIG})
     has_common_digests = True
