@@ -44,7 +44,7 @@ from benchmarks.scratch import Size
 from grading.reward import trajectory
 from grading.reward.grade import SourceGrade
 from grading.reward.production import Production, collect
-from grading.reward.trajectory_formula import Contribution, Observed, score
+from grading.reward.trajectory_formula import Contribution, score
 from grading.signals import Signals, extract
 from grading.signals.facts import ObservedFacts
 
@@ -86,8 +86,8 @@ class RankedSession:
     @cached_property
     def contributions(self) -> Mapping[str, Contribution]:
         production = self.production
-        observed = Observed.from_signals(self.signals, units=production.units, did_something=production.is_work)
-        return {row.kind: row for row in score(observed).contributions}
+        found = score(self.signals, units=production.units, did_something=production.is_work)
+        return {row.kind: row for row in found.contributions}
 
 
 def contribution_score(kind: str) -> Score:

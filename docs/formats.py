@@ -7,7 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grading.formats.registry import HARNESSES, FormatTier, Harness  # noqa: E402 - the path first
+from grading.formats.reader import FormatTier, Recogniser  # noqa: E402 - the path first
+from grading.formats.registry import HARNESSES  # noqa: E402
 
 PAGE = ROOT / "docs" / "formats.md"
 # What a person found in real logs, by name in a file of labels and on this page: (one, several).
@@ -25,7 +26,7 @@ The site tells a log's harness by its content, never by its name. `manage.py imp
 of logs of any of these harnesses ([how](how-to/take-in-old-logs.md)); `POST /api/v1/sessions` takes one log at a time.
 A log may be compressed with Zstandard. [How to add a format](how-to/add-a-log-format.md).
 
-This page is made by `python docs/formats.py` from `grading/formats/registry.py`; change that.
+This page is made by `python docs/formats.py` from the parsers in `grading/formats`; change those.
 """
 SECTIONS = {
     FormatTier.FULL: (
@@ -84,24 +85,23 @@ def page() -> str:
     return "\n".join([*parts, TAIL])
 
 
-def table(harnesses: list[Harness], tier: FormatTier) -> str:
+def table(harnesses: list[type[Recogniser]], tier: FormatTier) -> str:
     """The harnesses of a tier, one in a row."""
     if tier is FormatTier.RECOGNISED:
-        rows = [f"| {harness.reader.title} | {code(harness.logs)} |" for harness in harnesses]
+        rows = [f"| {harness.title} | {code(harness.logs)} |" for harness in harnesses]
         return "\n".join(["| harness | its logs |", "|---|---|", *rows]) + "\n"
     is_full = tier is FormatTier.FULL
     columns = ["harness", "name", "its logs", "sent by a hook", "real logs read", *["found in them"] * is_full]
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     for harness in harnesses:
-        reader = harness.reader
-        row = [reader.title, f"`{reader.format}`", code(harness.logs), harness.hook or "–", samples(harness, tier)]
+        row = [harness.title, f"`{harness.format}`", code(harness.logs), harness.hook or "–", samples(harness, tier)]
         lines.append(f"| {' | '.join([*row, labelled(harness)] if is_full else row)} |")
     return "\n".join(lines) + "\n"
 
 
-def labelled(harness: Harness) -> str:
+def labelled(harness: type[Recogniser]) -> str:
     """How many effects a person found in the harness's real logs, by the files of labels."""
-    name = harness.reader.format
+    name = harness.format
     files = (
         ROOT / "tests" / "formats" / name.replace("-", "_") / "labels.json",
         ROOT / f"benchmarks/labels/{name}.json",
@@ -115,10 +115,10 @@ def labelled(harness: Harness) -> str:
     return ", ".join(found) or "none"
 
 
-def samples(harness: Harness, tier: FormatTier) -> str:
+def samples(harness: type[Recogniser], tier: FormatTier) -> str:
     if not harness.samples:
         return "none"
-    few = ", few samples" if tier is FormatTier.FULL and harness.has_few_samples else ""
+    few = ", few samples" if tier is FormatTier.FULL and harness.has_few_samples() else ""
     return f"{harness.samples} from {harness.sources} source{'s' * (harness.sources != 1)}{few}"
 
 

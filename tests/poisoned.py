@@ -17,6 +17,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
+from msgspec import to_builtins
 
 from bandit.core.calibration import FallbackCalibration
 from bandit.ledger import GraderKey
@@ -345,7 +346,7 @@ def _categories(sessions: list[Session]) -> None:
         edits.save(CategoryRule(conditions=said, category=news))
     for session in sessions:
         hostile = Traits(task="\n".join(LINES), branch=" ".join(lines), repositories=tuple(lines), folder=lines[0])
-        SessionTraits.objects.create(session=session, data=hostile.as_dict())
+        SessionTraits.objects.create(session=session, data=to_builtins(hostile))
 
 
 def _models(sessions: list[Session]) -> None:

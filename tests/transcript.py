@@ -1,6 +1,7 @@
 """A small builder of events: what a session's transcript says, by hand."""
 
 import datetime as dt
+from collections.abc import Iterable
 
 from grading.formats.events import (
     ApiError,
@@ -16,6 +17,14 @@ from grading.formats.events import (
 from grading.signals import Signals, extract
 
 START = dt.datetime(2026, 4, 1, 12, tzinfo=dt.UTC)
+
+
+def sum_tokens(events: Iterable[Event]) -> tuple[int | None, ...]:
+    """The tokens of the session's own responses: input, output, read from the cache and written to it."""
+    own = [event for event in events if isinstance(event, Usage) and not event.copied]
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counts = [[count for event in own if (count := getattr(event, name)) is not None] for name in names]
+    return tuple(sum(each) if each else None for each in counts)
 
 
 class Transcript:

@@ -11,27 +11,3 @@ from bandit.models.erasure import Erasure
 from bandit.models.graders import Grader
 from bandit.models.ledger import MICRO, PRODUCTIVE, SUMS, Bucket, LedgerEntry, LedgerEntryQuerySet
 from bandit.models.policies import BreakDecision, CalibrationVersion, PolicyText, PolicyVersion
-
-__all__ = [
-    "MICRO",
-    "PRODUCTIVE",
-    "SUMS",
-    "Arm",
-    "ArmAlias",
-    "ArmEvent",
-    "Assignment",
-    "Bandit",
-    "BanditKind",
-    "BreakDecision",
-    "Bucket",
-    "CalibrationVersion",
-    "Erasure",
-    "Grader",
-    "LedgerEntry",
-    "LedgerEntryQuerySet",
-    "PolicyText",
-    "PolicyVersion",
-    "Selection",
-    "UnknownArm",
-    "UnknownBandit",
-]

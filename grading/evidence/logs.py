@@ -9,9 +9,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from grading import formats, signals
 from grading.evidence import owner_rule, store
@@ -29,8 +31,7 @@ CACHE_ATTRIBUTE: Final = "_records"
 DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class Records(Struct, frozen=True, kw_only=True):
     """A log's records without those that the log itself attributes to another session.
 
     `ids` are the hashes of its records in order, `anchors` those by which copies are found. `commits` are (hash,
@@ -134,7 +135,7 @@ def load_records(row: Evidence) -> Records:
     records: Records | None = getattr(row, CACHE_ATTRIBUTE, None)
     if records is None:
         stored = store.derived(row, _records_name())
-        records = _read_records(row) if stored is None else _deserialize(stored)
+        records = _read_records(row) if stored is None else convert(json.loads(stored), Records)
         setattr(row, CACHE_ATTRIBUTE, records)
     return records
 
@@ -149,29 +150,18 @@ def _read_records(row: Evidence) -> Records:
             records = collector.records(signals.extract(collector.events()))
     except store.Gone:
         stored = store.derived_before(row, "records-")
-        return Records() if stored is None else _deserialize(stored)
+        return Records() if stored is None else convert(json.loads(stored), Records)
     except (formats.UnknownFormat, formats.EmptyTranscript):
         records = Records()
     save_records(row, records)
     return records
 
 
-def _deserialize(stored: bytes) -> Records:
-    data = json.loads(stored)
-    return Records(
-        ids=tuple(data["ids"]),
-        anchors=tuple(data["anchors"]),
-        commits=tuple((hash_, subject) for hash_, subject in data["commits"]),
-        pull_requests=tuple(data["pull_requests"]),
-        resumed=data["resumed"],
-    )
-
-
 def save_records(row: Evidence, records: Records) -> None:
     """Store a log's records beside its bytes, and cache them on this row."""
     setattr(row, CACHE_ATTRIBUTE, records)
-    data = {field.name: getattr(records, field.name) for field in fields(records)}
-    store.keep_derived(row, _records_name(), json.dumps(data, separators=(",", ":")).encode(errors="replace"))
+    data = json.dumps(asdict(records), separators=(",", ":"))
+    store.keep_derived(row, _records_name(), data.encode(errors="replace"))
 
 
 def _records_name() -> str:

@@ -23,21 +23,6 @@ from grading.formats.lines import MAX_LINE
 from grading.formats.reader import Form, TranscriptReader
 from grading.formats.registry import BY_FORMAT, FORMATS, PARSERS, titles
 
-__all__ = [
-    "BY_FORMAT",
-    "FORMATS",
-    "PARSER_VERSION",
-    "SNIFF_BYTES",
-    "Detection",
-    "EmptyTranscript",
-    "TranscriptReader",
-    "UnknownFormat",
-    "detect",
-    "read",
-    "recognise",
-    "titles",
-]
-
 PARSER_VERSION: Final = "6"
 """Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
@@ -75,7 +60,7 @@ def read(stream: BinaryIO, filename: str = "", *, format_name: str = "", max_lin
     return TranscriptReader(whole, parser, form=form, is_compressed=is_compressed, max_line=max_line)
 
 
-def recognise(stream: BinaryIO, filename: str = "") -> Detection:
+def recognise(stream: BinaryIO) -> Detection:
     """Detect the format of a binary stream from its beginning, without parsing it.
 
     Reads SNIFF_BYTES, and more only if they look like JSON: then as much as `read` bases its decision on. Raises
@@ -87,16 +72,16 @@ def recognise(stream: BinaryIO, filename: str = "") -> Detection:
         stream = expand_zstd(head, stream)
         head = stream.read(SNIFF_BYTES)
         at_end = not head
-    detection = detect(head, filename)
+    detection = detect(head)
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"["))
     if not at_end and detection.format is None and not detection.harness and is_json:
         more, at_end = _read_head(stream)
         head += more
-        detection = detect(head, filename)
+        detection = detect(head)
     if not head.strip() and at_end:
-        raise EmptyTranscript(filename)
+        raise EmptyTranscript
     if detection.format is None:
-        raise _unknown(detection.reason, head, filename, detection.harness)
+        raise _unknown(detection.reason, head, "", detection.harness)
     return detection
 
 

@@ -42,9 +42,11 @@ class Clarity(StrEnum):
 class Event(Struct, frozen=True, kw_only=True):
     """`record` is the id of the log record that this event came from; all copies of the record share it. It reveals a
     log that was copied from another session, whatever session id the copy claims. "" if unknown.
+
+    The parser may set the number, the time and the id of a call after the event was made.
     """
 
-    number: int
+    number: int = 0
     at: datetime | None = None
     sidechain: bool = False
     record: str = ""
@@ -63,7 +65,7 @@ class ToolCall(Event, frozen=True, kw_only=True):
     may have changed.
     """
 
-    call_id: str
+    call_id: str = ""
     name: str
     kind: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class ToolCall(Event, frozen=True, kw_only=True):
 class ToolResult(Event, frozen=True, kw_only=True):
     """`failed` is None if the log doesn't say whether the call succeeded; `exit_code` is None if unknown."""
 
-    call_id: str
+    call_id: str = ""
     text: str
     failed: bool | None = None
     exit_code: int | None = None

@@ -46,6 +46,7 @@ MAX_NAMED: Final = 5
 MAX_IDENTITY_LENGTH: Final = 64
 BATCH_SIZE, BATCH_BYTES = 100, 1024 * 1024
 """Events are yielded in batches of about this size, or of as many bytes of the log: that is faster than one by one."""
+ENOUGH_SAMPLES, ENOUGH_SOURCES = 10, 2
 SURE, LIKELY, NO = 1.0, 0.6, 0.0  # scores of a record in detection
 Record = Mapping[str, Any]
 
@@ -59,14 +60,42 @@ class Form(StrEnum):
     TEXT = "text"
 
 
+class FormatTier(StrEnum):
+    """How much of a harness's logs counts. FULL: all of it. FACTS: the session is shown with its facts, and its log
+    gives no grade. RECOGNISED: the logs are refused by the harness's name.
+    """
+
+    FULL = "full"
+    FACTS = "facts"
+    RECOGNISED = "recognised"
+
+
 class Recogniser(ABC):
-    """Tells a harness's logs from others by their beginning."""
+    """A harness, whose logs it tells from others by their beginning."""
 
     format: ClassVar[str]
     title: ClassVar[str]
     """The harness's name for people."""
+    tier: ClassVar[FormatTier] = FormatTier.RECOGNISED
+    logs: ClassVar[str] = ""
+    """Where the harness keeps its logs."""
+    folders: ClassVar[tuple[str, ...]] = ()
+    """The folders, below the home folder, of its logs on the machine of a person who uses it. Those of a harness with a
+    hook are in `grading.agent.submit_session`.
+    """
+    hook: ClassVar[str] = ""
+    """What sends a session when it ends, if anything does."""
+    samples: ClassVar[int] = 0
+    """The real logs that its parser was tried on."""
+    sources: ClassVar[int] = 0
+    """The different places that these come from."""
     reason: ClassVar[str] = ""
     """Why such a file is not read and what to do instead, if that isn't only that nobody has written a parser."""
+
+    @classmethod
+    def has_few_samples(cls) -> bool:
+        """Whether a grade from its logs counts half, because too few real logs were read."""
+        return cls.samples < ENOUGH_SAMPLES or cls.sources < ENOUGH_SOURCES
 
     @staticmethod
     def score(record: Record) -> float:
@@ -90,6 +119,7 @@ class Recogniser(ABC):
 class Parser(Recogniser):
     """Turns the records of one file, fed in order, into events. Subclasses keep only bounded state."""
 
+    tier = FormatTier.FACTS
     forms: ClassVar[frozenset[Form]] = frozenset({Form.LINES})
     """The forms that the harness's logs have."""
     paths: ClassVar[frozenset[str]] = frozenset()
@@ -159,7 +189,7 @@ class Parser(Recogniser):
         """Note a setting that is in force from here on, if the value is text and differs from the one before."""
         if isinstance(value, str) and value and self._settings.get(name) != value:
             self._settings[name] = value
-            self._background.append(Setting(number=0, name=name, value=value))
+            self._background.append(Setting(name=name, value=value))
 
     def forget_settings(self) -> None:
         """Note all settings again from here on, because another session begins."""
@@ -169,11 +199,11 @@ class Parser(Recogniser):
         """Note a file of instructions that the model was given."""
         data = content.encode(errors="surrogatepass")
         digest = sha256(data).hexdigest()
-        self._background.append(LoadedInstructions(number=0, name=name, size=len(data), sha256=digest))
+        self._background.append(LoadedInstructions(name=name, size=len(data), sha256=digest))
 
     def note_interruption(self) -> None:
         """Note that a person stopped the agent."""
-        self._background.append(Interruption(number=0))
+        self._background.append(Interruption())
 
     def take_background(self) -> list[Background]:
         """What was noted since the last time. It comes after the events of its record, so it has the last number."""

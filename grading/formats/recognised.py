@@ -13,6 +13,7 @@ SQLITE: Final = b"SQLite format 3\x00"
 class Kiro(Recogniser):
     format = "kiro"
     title = "Kiro"
+    logs = "~/.kiro/sessions"
 
     @staticmethod
     def score(record: Record) -> float:
@@ -32,6 +33,7 @@ class Kiro(Recogniser):
 class Grok(Recogniser):
     format = "grok"
     title = "Grok"
+    logs = "~/.grok/sessions"
 
     @staticmethod
     def score(record: Record) -> float:
@@ -49,6 +51,7 @@ class Grok(Recogniser):
 class Hermes(Recogniser):
     format = "hermes"
     title = "Hermes"
+    logs = "~/.hermes/sessions"
 
     @staticmethod
     def score_document(document: Any) -> float:
@@ -58,6 +61,7 @@ class Hermes(Recogniser):
 class ClaudeCodeWeb(Recogniser):
     format = "claude-code-web"
     title = "Claude Code on the web"
+    logs = "an exported session"
 
     @staticmethod
     def score_document(document: Any) -> float:
@@ -69,6 +73,7 @@ class Cline(Recogniser):
 
     format = "cline"
     title = "Cline or Roo Code"
+    logs = "ui_messages.json and api_conversation_history.json of a task"
 
     @staticmethod
     def score_document(document: Any) -> float:
@@ -83,6 +88,7 @@ class Cline(Recogniser):
 class Goose(Recogniser):
     format = "goose"
     title = "Goose"
+    logs = "~/.local/share/goose/sessions"
 
     @staticmethod
     def score(record: Record) -> float:
@@ -94,6 +100,7 @@ class Goose(Recogniser):
 class Amp(Recogniser):
     format = "amp"
     title = "Amp"
+    logs = "~/.local/share/amp/threads"
 
     @staticmethod
     def score_document(document: Any) -> float:
@@ -104,6 +111,7 @@ class Amp(Recogniser):
 class Aider(Recogniser):
     format = "aider"
     title = "Aider"
+    logs = ".aider.chat.history.md"
 
     @staticmethod
     def score_bytes(head: bytes) -> tuple[float, Form]:
@@ -115,6 +123,7 @@ class OpenHandsSdk(Recogniser):
 
     format = "openhands-sdk"
     title = "OpenHands SDK"
+    logs = "~/.openhands/conversations/<id>/events"
 
     @staticmethod
     def score(record: Record) -> float:

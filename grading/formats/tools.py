@@ -41,13 +41,10 @@ class ToolTable:
         kind = self.kinds.get(name, "other")
         if not name or not isinstance(fields, dict):
             unread = {"input": arguments} if isinstance(arguments, str) else {}
-            return ToolCall(
-                number=0, call_id=call_id, name=name, kind=kind, arguments=unread, clarity=Clarity.UNREADABLE
-            )
+            return ToolCall(call_id=call_id, name=name, kind=kind, arguments=unread, clarity=Clarity.UNREADABLE)
         named: dict[str, Any] = {RENAMED.get(str(key), str(key)): value for key, value in fields.items()}
         command = _command(named.get("command")) if kind == "shell" else ""
         return ToolCall(
-            number=0,
             call_id=call_id,
             name=name,
             kind=kind,

@@ -116,6 +116,13 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
     return reported.without_cached_input() if input_has_cached else reported
 
 
+def select_tokens(usage: Mapping[str, Any], *keys: str) -> ReportedTokens:
+    """The counts under these keys of a harness's usage object: input, output, read from a cache, written to it."""
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counts = {name: count_or_none(usage.get(key)) for name, key in zip(names, keys, strict=False)}
+    return ReportedTokens(**counts, is_valid=True)
+
+
 class Response(Struct, frozen=True, kw_only=True):
     """The usage of one model response, with time and record id of the first line that reported it.
 

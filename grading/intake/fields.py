@@ -17,7 +17,7 @@ from bandit.models import Arm, Bandit
 from bandit.names import canonical
 from grading import formats
 from grading.evidence.receiving import COST, EvidenceReading
-from grading.formats.registry import Harness
+from grading.formats.reader import Recogniser
 from grading.intake import lessons
 from grading.intake.categories import provenance, rules
 from grading.intake.submission import Problem, SubmittedSession, unknown_arm
@@ -237,12 +237,11 @@ def _resolve_arms(
     return {bandit: arm for (bandit, _name), arm in resolved.items()}, problems
 
 
-def _create_arm(harness: Harness) -> Arm:
+def _create_arm(harness: type[Recogniser]) -> Arm:
     """The arm of a harness whose first session came just now. It starts on probation."""
-    parser = harness.reader
     bandit = Bandit.objects.get(name="harness")
     arm, _ = Arm.objects.get_or_create(
-        bandit=bandit, name=parser.format, defaults={"title": parser.title, "probation": True}
+        bandit=bandit, name=harness.format, defaults={"title": harness.title, "probation": True}
     )
     return arm.current
 

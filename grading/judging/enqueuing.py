@@ -269,12 +269,12 @@ def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
 # --- what was missed -------------------------------------------------------------------------------------------------
 
 
-def catch_up(limit: int = CATCH_UP_LIMIT) -> int:
+def catch_up() -> int:
     """Make missing jobs for further readings; recheck the review rules if none can be made. Returns how many."""
     if not quota.is_configured():
         return 0
     count = 0
-    for session in rereading.contested_without_reading(clock.now())[:limit]:
+    for session in rereading.contested_without_reading(clock.now())[:CATCH_UP_LIMIT]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
             if read_again(locked) is not None:
@@ -285,14 +285,14 @@ def catch_up(limit: int = CATCH_UP_LIMIT) -> int:
     return count
 
 
-def take_up_abandoned(limit: int = CATCH_UP_LIMIT) -> int:
+def take_up_abandoned() -> int:
     """Enqueue sessions whose job an earlier version abandoned. Returns how many."""
     latest = Grade.objects.chain().filter(source=Source.JUDGE, session=OuterRef("pk")).order_by("-pk")
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)
     sessions = Session.objects.filter(~Exists(jobs.open()), Exists(jobs.filter(state=JobState.ABANDONED)))
     sessions = sessions.annotate(judge_status=Subquery(latest.values("status")[:1])).exclude(judge_status=Status.SCORED)
     count = 0
-    for session in sessions[:limit]:
+    for session in sessions[:CATCH_UP_LIMIT]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
             if enqueue(locked) is not None:

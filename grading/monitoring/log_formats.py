@@ -88,7 +88,7 @@ def changed_format(now: dt.datetime) -> Iterable[Finding]:
     for (format_name, version), use in sorted(uses.items()):
         if sentences := list(use.describe()):
             harness = formats.BY_FORMAT.get(format_name)
-            title = format_name if harness is None else harness.reader.title
+            title = format_name if harness is None else harness.title
             name = f"{title} {version}".strip()
             yield Finding(
                 about=name, detail=f"{name}: {' '.join(sentences)}", sessions=tuple(use.sessions[-MAX_SESSIONS:])

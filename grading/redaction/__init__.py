@@ -16,15 +16,3 @@ from grading.redaction.redact import (
     redact_line,
     redact_slice,
 )
-
-__all__ = [
-    "MARGIN",
-    "MARK",
-    "VERSION",
-    "find_secrets",
-    "mark_at",
-    "redact",
-    "redact_json",
-    "redact_line",
-    "redact_slice",
-]

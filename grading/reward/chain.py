@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from grading.reward import explain
 from grading.reward.decide import Decision
@@ -19,26 +19,27 @@ STEP_CODES = ("source", "state", "join", "value", "reason", "provisional", "grad
 class Resolution:
     """The reward of a session.
 
-    `value` in [0, 1], or None for "no reward"; `source` is the source that decides, None for an infrastructure outcome;
-    `weight` in [0, 1]; `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's
-    id; `standing` as in the ledger's keys (`standing.py`). `basis` is a digest of what else the sentence depends on:
-    what may still come, the failed checks, the outcome. `judge_open`: a verdict may still come.
+    `value` in [0, 1], or None for "no reward"; `source` is the source that decides, "" for an infrastructure outcome;
+    `weight` in [0, 1]; `reason` says why it is provisional, excluded or without a reward; `grade_id` is that of the
+    deciding row; `standing` as in the ledger's keys (`standing.py`). `basis` is a digest of what else the sentence
+    depends on: what may still come, the failed checks, the outcome. `judge_open`: a verdict may still come.
     """
 
     value: float | None
-    source: Source | None
+    source: Source | Literal[""]
     final: bool
     weight: float
-    steps: tuple[ChainStep, ...]
+    steps: list[ChainStep]
     sentence: str
     reason: Reason = Reason.NONE
-    grade: int | None = None
+    grade_id: int | None = None
     standing: str = PLAIN
     basis: str = ""
     judge_open: bool = False
 
-    def steps_json(self) -> list[dict[str, Any]]:
-        return [asdict(step) for step in self.steps]
+    def columns(self) -> dict[str, Any]:
+        """The columns of a settlement; `standing` and `judge_open` are none."""
+        return {name: value for name, value in asdict(self).items() if name not in ("standing", "judge_open")}
 
 
 def step_codes(steps: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
@@ -55,13 +56,13 @@ def resolve(decision: Decision) -> Resolution:
     """The reward that this decision gives, explained."""
     return Resolution(
         value=decision.value,
-        source=decision.decider,
+        source=decision.decider or "",
         final=decision.is_final,
         weight=decision.weight,
         steps=explain.steps(decision),
         sentence=explain.sentence(decision),
         reason=decision.reason,
-        grade=None if decision.grade is None else decision.grade.id,
+        grade_id=None if decision.grade is None else decision.grade.id,
         standing=decision.standing,
         judge_open=decision.judge_open,
         basis=digest(

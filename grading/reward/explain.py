@@ -102,9 +102,9 @@ def failed_checks(vetoes: Sequence[str]) -> str:
     return f"the mandatory checks {', '.join(first)} and {last} failed"
 
 
-def steps(decision: Decision) -> tuple[ChainStep, ...]:
+def steps(decision: Decision) -> list[ChainStep]:
     """One step for each source, in the order of the chain."""
-    return tuple(_step(source, decision) for source in ORDER)
+    return [_step(source, decision) for source in ORDER]
 
 
 def sentence(decision: Decision) -> str:

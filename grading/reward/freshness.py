@@ -7,8 +7,9 @@ session judged again.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct, convert, to_builtins
 
 from grading.reward.production import Production
 
@@ -18,8 +19,7 @@ COMMIT = "commit"
 SHORT_HASH = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceState:
+class EvidenceState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the evidence of a session shows, as far as it can make a verdict stale.
 
     `transcript` is the hash of the log, empty without one; `effects` are hashes of the confirmed things' identities;
@@ -45,16 +45,12 @@ class EvidenceState:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None) -> Self | None:
         """The state that `as_dict` wrote; None (not known) for no data."""
-        return cls(**{**data, "effects": frozenset(data["effects"])}) if data else None
+        return convert(data, cls) if data else None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "transcript": self.transcript,
-            "effects": sorted(self.effects),
-            "failures": self.failures,
-            "source": self.source,
-        }
+        state: dict[str, Any] = to_builtins(self, order="deterministic")
+        return state
 
     @property
     def fingerprint(self) -> str:

@@ -206,12 +206,12 @@ def settle_locked(session: Session, *, renew: bool = False) -> Settlement:
         resolution = replace(
             resolution,
             value=None,
-            source=None,
+            source="",
             final=True,
             weight=0.0,
             sentence=f"This is a subagent of session {parent.external_id}, which is credited with its work and reward.",
             reason=Reason.CARRIED,
-            grade=None,
+            grade_id=None,
             basis=digest(resolution.basis, parent.pk),
         )
     if not session.is_sample:
@@ -318,16 +318,8 @@ def _append_settlement(session: Session, resolution: Resolution) -> Settlement:
     settlement = Settlement(
         session=session,
         revision=1 if last is None else last.revision + 1,
-        value=resolution.value,
-        source=resolution.source or "",
-        final=resolution.final,
-        weight=resolution.weight,
-        reason=resolution.reason,
-        sentence=resolution.sentence,
-        steps=resolution.steps_json(),
-        grade_id=resolution.grade,
         policy_id=ledger.policy_text_id(policy().version),
-        basis=resolution.basis,
+        **resolution.columns(),
     )
     if last is not None and _is_same(last, settlement, resolution):
         return last

@@ -17,7 +17,7 @@ from grading import signals as signals_core
 from grading.evidence import artifact_copies, session_facts, store
 from grading.evidence.material import Material, load_material, session_events
 from grading.evidence.receiving import EvidenceReading
-from grading.formats.registry import FormatTier, Harness
+from grading.formats.reader import FormatTier, Recogniser
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionFacts, SessionLog, SessionSignals
 from grading.models.evidence import LINKS, MAX_SEEN_AT, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
@@ -148,7 +148,7 @@ class GradingInput:
         return [self.material.patch.sha256] if self.material.patch else []
 
     @property
-    def harness(self) -> Harness | None:
+    def harness(self) -> type[Recogniser] | None:
         """The harness that wrote the transcript."""
         transcript = self.material.transcript
         return None if transcript is None else formats.BY_FORMAT.get(transcript.format)
@@ -372,7 +372,7 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     elif inputs.is_facts_only and inputs.harness is not None:
         absent, why = (
             Reason.NOTHING_OBSERVABLE,
-            f"Logs of {inputs.harness.reader.title} can be displayed but not graded by rules yet",
+            f"Logs of {inputs.harness.title} can be displayed but not graded by rules yet",
         )
     category = inputs.session.category
     looking = category is not None and category.current.is_looking
@@ -396,7 +396,7 @@ def _grade_trajectory(inputs: GradingInput) -> Answer:
     answer = replace(answer, evidence={**answer.evidence, "shown": evidence_state.as_dict()})
     is_without_log = answer.evidence.get("view") == EvidenceView.FACTS
     parts = [*files, absent, str(looking), repr(material.facts), repr(material.foreign), *inputs.rules.globs]
-    if not is_without_log and inputs.own_signals is not None and inputs.harness and inputs.harness.has_few_samples:
+    if not is_without_log and inputs.own_signals is not None and inputs.harness and inputs.harness.has_few_samples():
         parts.append("few samples")
         answer = replace(answer, evidence={**answer.evidence, "few_samples": True})
     witness = material.other_witness.alone if is_without_log else material.witness

@@ -10,7 +10,7 @@ from typing import Any
 
 from grading.reward.grade import SourceGrade, scored, unscored
 from grading.reward.production import Production
-from grading.reward.trajectory_formula import LOWEST, Observed, TrajectoryScore, score
+from grading.reward.trajectory_formula import LOWEST, TrajectoryScore, score
 from grading.signals import EffectKind, Signals
 from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason, Source
@@ -158,8 +158,8 @@ def _counted(count: int, noun: str) -> str:
 def _score(
     inputs: TrajectoryInput, log: Signals | None, *, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
-    observed = Observed.from_signals(log, units=inputs.production.units, did_something=inputs.production.is_work)
-    return score(observed, lowest=lowest, highest=highest)
+    work = inputs.production
+    return score(log, units=work.units, did_something=work.is_work, lowest=lowest, highest=highest)
 
 
 def _scored(

@@ -15,57 +15,15 @@ Each confirmed thing adds to the grade; each error, empty result and repeat take
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from grading.signals import Signals
 
 HALF_LIFE = 2.0
 HALF_TURNS = 4.0
 LOWEST = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """The inputs of the formula. All counts are at least 0.
-
-    `has_log`: there is a log that shows the conduct. `units`: confirmed work in commit-equivalents. `did_something`:
-    some of it isn't bookkeeping. `last_tests`: as in `Signals`.
-    """
-
-    has_log: bool = True
-    units: float = 0.0
-    did_something: bool = False
-    last_tests: bool | None = None
-    failed_calls: int = 0
-    known_results: int = 0
-    user_turns: int = 0
-    dead_start: bool = False
-    empty_results: int = 0
-    must_print: int = 0
-    repeats: int = 0
-    repeatable: int = 0
-
-    @classmethod
-    def from_signals(cls, signals: Signals | None, *, units: float, did_something: bool) -> Self:
-        """A session's conduct from its log, and its work as summed from all evidence.
-
-        Without a log its conduct is unknown, and counts neither for nor against it.
-        """
-        if signals is None:
-            return cls(has_log=False, units=units, did_something=did_something)
-        return cls(
-            units=units,
-            did_something=did_something,
-            last_tests=signals.last_tests,
-            failed_calls=signals.failed_calls if signals.are_results_known else 0,
-            known_results=signals.known_results if signals.are_results_known else 0,
-            user_turns=signals.user_turns,
-            dead_start=signals.dead_start,
-            empty_results=signals.empty_results,
-            must_print=signals.must_print,
-            repeats=signals.repeats,
-            repeatable=signals.repeatable,
-        )
+# A row of the sum: the name of its weight, what was observed as text, and the factor.
+Factor = tuple[str, str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +72,18 @@ WEIGHTS = Weights()
 
 
 def score(
-    observed: Observed, weights: Weights = WEIGHTS, *, lowest: float = LOWEST, highest: float = 1.0
+    signals: Signals | None, *, units: float, did_something: bool, lowest: float = LOWEST, highest: float = 1.0
 ) -> TrajectoryScore:
     """The sum of the formula, limited to [`lowest`, `highest`]; a row of kind `limit` says so if that changes it.
 
-    What was not observed adds 0; its row says so.
+    `signals` show the conduct: without a log (None) it is unknown, and counts neither for nor against the session.
+    `units` is its confirmed work in commit-equivalents, from all evidence; `did_something`: some of it isn't
+    bookkeeping. What was not observed adds 0; its row says so.
     """
+    factors = (*_work_factors(signals, units, did_something=did_something), *_conduct_factors(signals))
     rows = tuple(
-        Contribution(kind=kind, text=text, factor=factor, weight=getattr(weights, kind))
-        for kind, text, factor in _factors(observed)
+        Contribution(kind=kind, text=text, factor=factor, weight=getattr(WEIGHTS, kind))
+        for kind, text, factor in factors
     )
     total = math.fsum(row.adds for row in rows)
     value = min(max(total, lowest), highest)
@@ -132,48 +93,38 @@ def score(
     return TrajectoryScore(value=value, contributions=rows)
 
 
-def _factors(observed: Observed) -> tuple[tuple[str, str, float], ...]:
-    """The rows of the sum as (name of the weight, description of what was observed, factor)."""
+def _work_factors(signals: Signals | None, units: float, *, did_something: bool) -> tuple[Factor, ...]:
+    """The rows of what the session achieved."""
     tests = {
         None: ("no test run, or its result is not known", 0.0),
         True: ("tests passed at the end", 1.0),
         False: ("it broke tests", -1.0),
     }
-    tests_text, tests_factor = tests[observed.last_tests]
-    work = (
-        ("base", "starting value of every session", 1.0),
-        ("tests", tests_text, tests_factor),
-        (
-            "units",
-            f"{observed.units:.1f} commit-equivalents of confirmed work",
-            -math.expm1(-observed.units / HALF_LIFE),
-        ),
-        (
-            "did_something",
-            "did something" if observed.did_something else "no work was seen",
-            float(observed.did_something),
-        ),
-    )
-    if not observed.has_log:
-        unknown = ("few_turns", "got_going", "errors", "empty_results", "repeats")
-        return (*work, *((kind, "not known without a log", 0.0) for kind in unknown))
-    turns = max(1, observed.user_turns)
     return (
-        *work,
-        (
-            "few_turns",
-            f"{observed.user_turns} user turn{'s' * (observed.user_turns != 1)}",
-            1 / (1 + (turns - 1) / HALF_TURNS),
-        ),
-        ("got_going", "dead start" if observed.dead_start else "got going", float(not observed.dead_start)),
-        _share_row("errors", observed.failed_calls, observed.known_results, "results are failures"),
-        _share_row(
-            "empty_results", observed.empty_results, observed.must_print, "results are empty although they can’t be"
-        ),
-        _share_row("repeats", observed.repeats, observed.repeatable, "calls were repeated without need"),
+        ("base", "starting value of every session", 1.0),
+        ("tests", *tests[None if signals is None else signals.last_tests]),
+        ("units", f"{units:.1f} commit-equivalents of confirmed work", -math.expm1(-units / HALF_LIFE)),
+        ("did_something", "did something" if did_something else "no work was seen", float(did_something)),
     )
 
 
-def _share_row(kind: str, part: int, whole: int, what: str) -> tuple[str, str, float]:
+def _conduct_factors(signals: Signals | None) -> tuple[Factor, ...]:
+    """The rows of how the session went about it."""
+    if signals is None:
+        unknown = ("few_turns", "got_going", "errors", "empty_results", "repeats")
+        return tuple((kind, "not known without a log", 0.0) for kind in unknown)
+    turns = signals.user_turns
+    failed, known = (signals.failed_calls, signals.known_results) if signals.are_results_known else (0, 0)
+    empty_text = "results are empty although they can’t be"
+    return (
+        ("few_turns", f"{turns} user turn{'s' * (turns != 1)}", 1 / (1 + (max(1, turns) - 1) / HALF_TURNS)),
+        ("got_going", "dead start" if signals.dead_start else "got going", float(not signals.dead_start)),
+        _share_row("errors", failed, known, "results are failures"),
+        _share_row("empty_results", signals.empty_results, signals.must_print, empty_text),
+        _share_row("repeats", signals.repeats, signals.repeatable, "calls were repeated without need"),
+    )
+
+
+def _share_row(kind: str, part: int, whole: int, what: str) -> Factor:
     share = min(1.0, part / whole) if whole > 0 else 0.0
     return kind, f"{part} of {whole} {what}", share

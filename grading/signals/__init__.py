@@ -7,8 +7,8 @@ Start with `model` (the values) and `extract` (one pass over the events).
 
 from grading.signals.extract import extract
 from grading.signals.final_state import TestState
-from grading.signals.model import Commit, Effect, EffectKind, Signals, TestRun, TokenTotals
+from grading.signals.model import Commit, Effect, EffectKind, Signals, TestRun
 
-VERSION = "signals/4"
+VERSION = "signals/5"
 
-__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "TestState", "TokenTotals", "extract"]
+__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "TestState", "extract"]

@@ -12,13 +12,11 @@ from grading.formats.events import (
     Clarity,
     Event,
     Message,
-    PullRequestLink,
     Role,
     ToolCall,
     ToolResult,
     Usage,
 )
-from grading.formats.lines import RecentKeys
 from grading.formats.scaffold import first_request_line
 from grading.signals import files, looks, outputs
 from grading.signals.calls import is_continuation, parse_commands, serialise_call
@@ -35,18 +33,18 @@ from grading.signals.final_state import (
     find_restore,
 )
 from grading.signals.intents import Intent, find_intents, find_log_command, shows_head
-from grading.signals.model import Check, EffectKind, Signals, TokenTotals
+from grading.signals.model import Check, EffectKind, Signals
 from grading.signals.places import Places
 from grading.signals.shell import ShellCommand
 from grading.signals.vitals import VitalsCollector
-from grading.signals.work import MAX_KEY, Work
+from grading.signals.work import Work
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_OPEN_CALLS = 2_000
 MAX_TASK = 120
-MAX_LINKS = 200
+MAX_RESTORES = 200
 MAX_READS = 2_000
 MAX_SESSION = 60
 MAX_REQUESTS = 100
@@ -100,9 +98,9 @@ class _OpenCall:
 
 
 class _Collector:
-    """The state of the pass. `counts` has the counts of `Signals`, by shorter names.
+    """The state of the pass. `counts` has counts of `Signals` by their names there.
 
-    `open_calls` and `failed_digests` are capped, oldest out first. `done_digests` are of the edits that succeeded.
+    `open_calls` is capped, oldest out first. `done_digests` are of the edits that succeeded.
     `user_record` is the record of the last user message: further messages with it are parts of the same turn.
     `user_spoke_last`: no assistant message came since. `requests` are the (number, text) of the user's last messages,
     and `closing_text` is the last assistant message. `cut` is the reason of an API error after which neither an
@@ -113,17 +111,14 @@ class _Collector:
         self.tool_calls: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
         self.api_errors: Counter[str] = Counter()
-        self.tokens: Counter[str] = Counter()
+        self.edits = self.failed_edits = 0
         self.cost: float | None = None
-        self.models: dict[str, None] = {}
         self.open_calls: OrderedDict[str, _OpenCall] = OrderedDict()
-        self.failed_digests = RecentKeys(MAX_OPEN_CALLS)
         self.places = Places()
         self.work = Work(self.places)
         self.conduct = Conduct()
         self.vitals = VitalsCollector()
         self.reads: set[str] = set()
-        self.linked_pull_requests: dict[str, None] = {}
         self.cut = ""
         self.concluded = False
         self.user_spoke_last = False
@@ -153,12 +148,10 @@ class _Collector:
                 self.on_result(event)
             case Message():
                 self.on_message(event)
-            case Usage():
-                self.on_usage(event)
+            case Usage(copied=False, cost_usd=cost) if cost is not None:
+                self.cost = (self.cost or 0.0) + cost
             case ApiError():
                 self.on_api_error(event)
-            case PullRequestLink() if len(self.linked_pull_requests) < MAX_LINKS:
-                self.linked_pull_requests.setdefault(event.url[:MAX_KEY])
             case Boundary(kind="compaction"):
                 self.counts["compactions"] += 1
 
@@ -181,7 +174,7 @@ class _Collector:
         """Count a message of the assistant. Anything that it writes to the user concludes the session, for now."""
         is_thought = message.thinking
         if not is_thought:
-            self.counts["assistant"] += 1
+            self.counts["assistant_turns"] += 1
         if message.sidechain:
             return
         self.cut = ""
@@ -194,7 +187,7 @@ class _Collector:
     def on_user_message(self, message: Message) -> None:
         """Count a message of the user, unless it is another part of the same turn. The first request is the task."""
         if not message.record or message.record != self.user_record:
-            self.counts["user"] += 1
+            self.counts["user_turns"] += 1
         self.user_record = message.record
         self.user_spoke_last = True
         self.conduct.on_change()
@@ -205,28 +198,13 @@ class _Collector:
             lines = message.text[:MAX_TEXT].strip().splitlines() or [""]
             self.first_line = lines[0].strip()
 
-    def on_usage(self, usage: Usage) -> None:
-        """Add up tokens and cost; what no response records, and other sessions' responses, stay out of the sums."""
-        if usage.copied:
-            return
-        self.models.setdefault(usage.model)
-        for name in ("input", "output", "cache_read", "cache_write"):
-            count: int | None = getattr(usage, f"{name}_tokens")
-            if count is not None:
-                self.tokens[name] += count
-        if usage.cost_usd is not None:
-            self.cost = (self.cost or 0.0) + usage.cost_usd
-
     def on_call(self, call: ToolCall) -> None:
-        """Count a call and keep it open until its result comes. A call equal to one that failed is a retry."""
+        """Count a call and keep it open until its result comes."""
         self.tool_calls[call.kind or "other"] += 1
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
         digest = hashlib.blake2b(serialise_call(call), digest_size=16).hexdigest()
-        if digest in self.failed_digests:
-            self.counts["retries"] += 1
-            self.failed_digests.discard(digest)
         commands = parse_commands(call)
         places = self.places.track_call(call, commands)
         intents = find_intents(call, commands, places)
@@ -242,12 +220,13 @@ class _Collector:
 
         A shell call without a command that isn't unreadable runs none: it reads from a running command.
         """
-        self.counts[call.clarity] += 1
-        self.counts["unknown"] += not call.is_known
+        self.counts["opaque_calls"] += call.clarity is Clarity.OPAQUE
+        self.counts["unreadable_calls"] += call.clarity is Clarity.UNREADABLE
+        self.counts["unknown_calls"] += not call.is_known
         runs_command = bool(call.command) or call.clarity is Clarity.UNREADABLE
         if call.kind == "shell" and runs_command:
-            self.counts["shell"] += 1
-            self.counts["bare_shell"] += not call.command
+            self.counts["shell_calls"] += 1
+            self.counts["bare_shell_calls"] += not call.command
 
     def on_result(self, event: ToolResult) -> None:
         """Count a result, and what it confirms of its call's intents and of earlier ones that are still open.
@@ -264,8 +243,7 @@ class _Collector:
             self.work.confirm_open(replace(result, ok=ended_well, session=opened.session))
         count_before = self.work.change_count
         if result.ok is False:
-            self.counts["failed_edits"] += opened.call.kind in EDITING_KINDS
-            self.failed_digests.check_and_add(opened.digest)
+            self.failed_edits += opened.call.kind in EDITING_KINDS
         else:
             self.on_success(opened, result)
         self.work.add_result(opened.intents, result)
@@ -280,7 +258,6 @@ class _Collector:
         unknown. A negative answer is neither, such as that of a `grep` that finds nothing.
         """
         self.counts["results"] += 1
-        self.counts["unpaired"] += opened is None
         self.concluded = self.concluded and event.sidechain
         if event.failed is not False and outputs.REJECTED.match(event.text):
             self.counts["rejected"] += 1
@@ -288,10 +265,10 @@ class _Collector:
         ok = looks.reported_success(event)
         if ok is False and opened is not None and opened.digest in self.done_digests:
             return None  # the same edit was made before
-        self.counts["known"] += ok is not None
+        self.counts["known_results"] += ok is not None
         if ok is False and opened is not None and looks.is_negative_answer(opened.commands, event):
             return None
-        self.counts["failed"] += ok is False
+        self.counts["failed_calls"] += ok is False
         return ok
 
     def confirm_logged(self, opened: _OpenCall, result: CallResult) -> None:
@@ -312,8 +289,6 @@ class _Collector:
     def on_success(self, opened: _OpenCall, result: CallResult) -> None:
         """Record what a call that did not fail read, changed, or may have changed."""
         call, commands = opened.call, opened.commands
-        if call.kind == "web":
-            self.counts["web"] += 1
         if call.kind == "read" and call.path:
             self.work.add_existing_path(call.path)
         reads_before = len(self.reads)
@@ -326,9 +301,9 @@ class _Collector:
         self.vitals.on_success(call, commands, result.text, outside, reads=reads_before)
         restore = find_restore(commands, result.at)
         if restore is not None:
-            self.restores = [*self.restores, restore][-MAX_LINKS:]
+            self.restores = [*self.restores, restore][-MAX_RESTORES:]
         if call.kind in EDITING_KINDS:
-            self.counts["edits"] += 1
+            self.edits += 1
             if len(self.done_digests) < MAX_OPEN_CALLS:
                 self.done_digests.add(opened.digest)
         self.work.add_possible_writes(files.find_script_paths(call, commands))
@@ -375,53 +350,35 @@ class _Collector:
 
     def find_failed_calls(self) -> tuple[str, ...]:
         """The failure that none of the session's edits, or none of its calls, succeeded; empty if there is none."""
-        counts = self.counts
-        if counts["failed_edits"] >= MIN_FAILED_EDITS and not counts["edits"]:
-            return (f"none of its {counts['failed_edits']} edits succeeded",)
-        if counts["known"] == counts["failed"] >= MIN_FAILED_CALLS and 2 * counts["known"] >= self.tool_calls.total():
-            return (f"all of its {counts['failed']} calls failed",)
+        if self.failed_edits >= MIN_FAILED_EDITS and not self.edits:
+            return (f"none of its {self.failed_edits} edits succeeded",)
+        known, failed = self.counts["known_results"], self.counts["failed_calls"]
+        if known == failed >= MIN_FAILED_CALLS and 2 * known >= self.tool_calls.total():
+            return (f"all of its {failed} calls failed",)
         return ()
 
     def build_signals(self) -> Signals:
         """The signals of the events so far."""
-        counts = self.counts
         changes = [replace(each, is_scratch=self.places.is_scratch(each.path)) for each in self.work.files]
         final_state = self.final_state([each for each in changes if not each.is_scratch])
         return Signals(
+            **self.counts,
             tool_calls=dict(self.tool_calls),
-            results=counts["results"],
-            known_results=counts["known"],
-            failed_calls=counts["failed"],
-            unpaired_results=counts["unpaired"],
-            retries=counts["retries"],
             commits=tuple(self.work.history.commits),
             effects=tuple(self.work.effects.values()),
             files=tuple(changes),
             test_runs=tuple(self.work.test_runs),
-            web_reads=counts["web"],
-            user_turns=counts["user"],
-            assistant_turns=counts["assistant"],
             api_errors=dict(self.api_errors),
-            tokens=TokenTotals(**self.tokens),
             cost_usd=self.cost,
-            models=tuple(self.models),
             duration=(self.last_at - self.first_at).total_seconds() if self.first_at and self.last_at else None,
-            compactions=counts["compactions"],
             final_message=self.final_message,
             task=(self.task or self.first_line)[:MAX_TASK],
             truncated=self.work.truncated or self.work.history.truncated,
             reads=len(self.reads),
             cut=self.cut,
             concluded=self.concluded,
-            rejected=counts["rejected"],
             undone=self.work.history.all_undone(),
-            linked_pull_requests=tuple(self.linked_pull_requests),
             loosened_tests=self.work.loosened_count,
-            opaque_calls=counts[Clarity.OPAQUE],
-            unreadable_calls=counts[Clarity.UNREADABLE],
-            unknown_calls=counts["unknown"],
-            shell_calls=counts["shell"],
-            bare_shell_calls=counts["bare_shell"],
             must_print=self.conduct.must_print,
             empty_results=self.conduct.empty_results,
             repeatable=self.conduct.repeatable,

@@ -1,9 +1,11 @@
 """What a session did, in the same form for all harnesses: the values that `extract` builds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
+
+from msgspec import convert
 
 from grading.signals.changes import FileChange
 from grading.signals.final_state import TestState
@@ -13,6 +15,8 @@ from grading.signals.vitals import Vitals
 MAX_UNREADABLE_SHARE = 0.3
 # How the hash of a commit begins that is confirmed, but not named.
 UNNAMED = "unnamed-"
+# Fields of `Signals` that earlier versions stored.
+FORMER_FIELDS = frozenset({"unpaired_results", "retries", "web_reads", "tokens", "models", "linked_pull_requests"})
 
 
 class EffectKind(StrEnum):
@@ -76,24 +80,14 @@ class TestRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenTotals:
-    """Sums over the session; a field is None if no response recorded it."""
-
-    input: int | None = None
-    output: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     """Everything that graders take from a transcript.
 
     Counts are numbers of events. `known_results` are results that record success or failure; `failed_calls` of them
-    failed. `retries` are calls made again after the same call failed. `duration` is the seconds between the first and
-    the last event with a timestamp, None without timestamps. `final_message` is the event number of the last assistant
-    message. `task` is the first line of the user's own text, cut: a name for the session if its log has none.
-    `truncated`: a cap on records was reached, so the lists are incomplete.
+    failed. `duration` is the seconds between the first and the last event with a timestamp, None without timestamps.
+    `final_message` is the event number of the last assistant message. `task` is the first line of the user's own text,
+    cut: a name for the session if its log has none. `truncated`: a cap on records was reached, so the lists are
+    incomplete.
 
     Readability of the log: `opaque_calls` are well-formed calls whose effect cannot be known; `unreadable_calls` should
     record what they do but could not be parsed; `unknown_calls` are of tools that the harness is not known to have;
@@ -102,8 +96,8 @@ class Signals:
     log, else empty; `concluded`: an assistant message comes after the last call and result. `rejected` are calls that
     the user refused; they count as neither failed nor known.
 
-    Not counted as work: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are URLs
-    that the harness linked, which doesn't mean they were opened; `loosened_tests` are edits that loosened assertions.
+    Not counted as work: `undone` are hashes of commits that were reverted or reset; `loosened_tests` are edits that
+    loosened assertions.
 
     How it ended (see `final_state`): `tests_at_end`: the state of the tests; `failures`: the failures that the log
     shows, as text; `broke_tests`: tests failed at the end because of what it changed.
@@ -120,19 +114,14 @@ class Signals:
     results: int = 0
     known_results: int = 0
     failed_calls: int = 0
-    unpaired_results: int = 0
-    retries: int = 0
     commits: tuple[Commit, ...] = ()
     effects: tuple[Effect, ...] = ()
     files: tuple[FileChange, ...] = ()
     test_runs: tuple[TestRun, ...] = ()
-    web_reads: int = 0
     user_turns: int = 0
     assistant_turns: int = 0
     api_errors: Mapping[str, int] = field(default_factory=dict)
-    tokens: TokenTotals = field(default_factory=TokenTotals)
     cost_usd: float | None = None
-    models: tuple[str, ...] = ()
     duration: float | None = None
     compactions: int = 0
     final_message: int | None = None
@@ -148,7 +137,6 @@ class Signals:
     concluded: bool = False
     rejected: int = 0
     undone: tuple[str, ...] = ()
-    linked_pull_requests: tuple[str, ...] = ()
     loosened_tests: int = 0
     must_print: int = 0
     empty_results: int = 0
@@ -219,22 +207,9 @@ class Signals:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The signals from a dict that `as_dict` returned. Raises TypeError or KeyError for anything else."""
-        return cls(
-            **{
-                **data,
-                "commits": tuple(Commit(**{**row, "paths": tuple(row["paths"])}) for row in data["commits"]),
-                "effects": tuple(Effect(**{**row, "kind": EffectKind(row["kind"])}) for row in data["effects"]),
-                "files": tuple(
-                    FileChange(**{**row, "added": tuple(row["added"]), "removed": tuple(row["removed"])})
-                    for row in data["files"]
-                ),
-                "test_runs": tuple(TestRun(**row) for row in data["test_runs"]),
-                "tokens": TokenTotals(**data["tokens"]),
-                "models": tuple(data["models"]),
-                "undone": tuple(data.get("undone", ())),
-                "linked_pull_requests": tuple(data.get("linked_pull_requests", ())),
-                "tests_at_end": TestState(data.get("tests_at_end", TestState.NONE)),
-                "failures": tuple(data.get("failures", ())),
-            }
-        )
+        """The signals from a dict that `as_dict` of this or an earlier version returned. Raises ValueError for anything
+        else.
+        """
+        if unknown := data.keys() - {each.name for each in fields(cls)} - FORMER_FIELDS:
+            raise ValueError(f"Expected the fields of signals; got {sorted(unknown)}")
+        return convert(data, cls)

@@ -1,9 +1,9 @@
 """Traits: what a log shows of a session's work, for the rules that choose its category."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
 
 from grading.formats.events import Boundary, Event, Message, Role, ToolCall, TranscriptHeader
 from grading.signals.model import Signals
@@ -16,9 +16,8 @@ MAX_TEXT = 300
 REMOTE = re.compile(r"^(?:[a-z+]{2,10}://[^/]{1,300}/|[^/:]{1,300}:)([\w.-]{1,100}/[\w.-]{1,100}?)(?:\.git)?(?:/|$)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
-    """What rules may test. Fields are empty if the log does not show them.
+class Traits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What rules may test. Fields are empty if the log does not show them, and then left out of its JSON.
 
     `repositories` are owner/name of the remote and of the pull requests that the session opened, and the folder's name.
     `paths` are the files that it changed, relative to `folder` if below it. `task` is the first user message, cut.
@@ -32,18 +31,6 @@ class Traits:
     task: str = ""
     paths: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON, without the empty ones; `from_dict` is the inverse."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**values)
 
 
 class TraitsReader:

@@ -28,7 +28,7 @@ def log_folders() -> dict[str, list[Path]]:
     """The folders of logs that exist here, by harness."""
     folders = {name: places() for name, places in LOG_FOLDERS.items()}
     for harness in HARNESSES:
-        folders.setdefault(harness.reader.format, [Path.home() / folder for folder in harness.folders])
+        folders.setdefault(harness.format, [Path.home() / folder for folder in harness.folders])
     existing = {name: [folder for folder in each if folder.is_dir()] for name, each in folders.items()}
     return {name: each for name, each in existing.items() if each}
 

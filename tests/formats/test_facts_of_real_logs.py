@@ -11,6 +11,7 @@ import pytest
 from grading import signals
 from grading.formats import read
 from tests.formats.logs import FIXTURES
+from tests.transcript import sum_tokens
 
 pytestmark = pytest.mark.pure
 
@@ -80,12 +81,12 @@ EXPECTED = {
 def test_facts_of_a_real_log(file: str, expected: tuple):
     with (HERE / file).open("rb") as stream:
         reader = read(stream, file)
-        found = signals.extract(iter(reader))
-    header, tokens = reader.header, found.tokens
+        events = list(reader)
+    header, found = reader.header, signals.extract(events)
     assert expected == (
         (header.session_id, header.model, header.harness_version, header.cwd),
         (found.calls, found.known_results, found.failed_calls),
-        (tokens.input, tokens.output, tokens.cache_read, tokens.cache_write),
+        sum_tokens(events),
         None if found.cost_usd is None else round(found.cost_usd, 4),
     )
     assert header.started_at is None or isinstance(header.started_at, datetime)

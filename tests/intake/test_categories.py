@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
+from msgspec import convert
 
 from bandit.core.moves import moves
 from bandit.models import Arm, Bandit, Bucket
@@ -166,7 +167,7 @@ def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submission
 
 def test_traits_are_what_the_log_shows(site):
     session = site.upload("s-1", log("s-1", gitBranch="fix/retry-loop"), category=None).session
-    traits = Traits.from_dict(session.traits.data)
+    traits = convert(session.traits.data, Traits)
     assert traits.harness == "claude-code"
     assert traits.repositories == ("repo",)
     assert (traits.folder, traits.branch) == ("/repo", "fix/retry-loop")

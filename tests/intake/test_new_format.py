@@ -46,7 +46,7 @@ def test_log_of_a_new_format_is_no_error(site, monkeypatch):
 
 def test_harnesses_are_the_same_everywhere():
     """The hook, which can import nothing of the site, and the arms of a new site know each harness with a hook."""
-    hooked = sorted(harness.reader.format for harness in HARNESSES if harness.hook)
+    hooked = sorted(harness.format for harness in HARNESSES if harness.hook)
     assert sorted(HOOK_SETTINGS) == sorted(LOG_FOLDERS) == hooked
     assert set(hooked) <= set(Arm.objects.filter(bandit__name="harness").values_list("name", flat=True))
 

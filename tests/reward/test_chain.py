@@ -111,7 +111,7 @@ def test_a_later_failure_of_the_judge_does_not_hide_its_verdict():
 @pytest.mark.parametrize("outcome", [Outcome.INFRASTRUCTURE, Outcome.REFUSED])
 def test_a_session_that_died_of_infrastructure_gets_no_reward(outcome):
     result = reward(trajectory=0.9, journal=0.4, outcome=outcome)
-    assert (result.value, result.source, result.weight) == (None, None, 0)
+    assert (result.value, result.source, result.weight) == (None, "", 0)
     assert "login expired" in result.sentence
 
 
@@ -315,8 +315,8 @@ def test_the_row_that_decides_is_named():
     assert decided(grade(4, Source.JUDGE, 0.3), grade(7, Source.CONSUMPTION, 0.5)).grade.id == 7
     assert decided().grade is None
     assert decided(grade(4, Source.JUDGE, 0.3), outcome=Outcome.REFUSED).grade is None
-    assert resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).grade == 4
-    assert resolve(decide([], POLICY, judge_open=False)).grade is None
+    assert resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).grade_id == 4
+    assert resolve(decide([], POLICY, judge_open=False)).grade_id is None
 
 
 def test_what_may_still_come_is_handed_on():
@@ -334,7 +334,7 @@ def test_nobody_reads_again_unless_it_is_said():
 
 
 def test_the_steps_are_plain_json():
-    steps = resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).steps_json()
+    steps = resolve(decide([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False)).columns()["steps"]
     assert (steps[0]["source"], steps[0]["state"], steps[0]["value"], steps[0]["grade"]) == ("judge", "decides", 0.3, 4)
     assert [step["source"] for step in steps][1:] == ["trajectory", "journal", "floor", "consumption", "human"]
 

@@ -117,7 +117,7 @@ def test_a_failed_check_caps_a_contested_reward_too():
 def test_the_median_of_three_readings_counts_and_two_change_nothing():
     assert settled(rows((0.2, 0.7))).value == 0.2
     result = settled(rows((0.2, 0.7, 0.5)))
-    assert (result.value, result.source, result.final, result.grade) == (0.5, Source.JUDGE, True, 12)
+    assert (result.value, result.source, result.final, result.grade_id) == (0.5, Source.JUDGE, True, 12)
     judge = current(rows((0.2, 0.7, 0.5)))[Source.JUDGE]
     assert (judge.samples, judge.spread, judge.readings_agree) == ((0.2, 0.7, 0.5), 0.5, False)
     assert tile(result, Source.JUDGE).why.startswith("The median of .20, .70, .50, .50 apart. ")
@@ -181,8 +181,8 @@ def test_a_claimed_artifact_never_changes_a_verdicts_reward_or_weight(judge, lef
     with_claim = rows(judge, left, Witness.CLAIMED, trajectory, stale) + more
     without = rows(judge, None, trajectory=trajectory, stale=stale) + more
     claimed, free = (resolve(decide(each, POLICY, judge_open=False, vetoes=vetoes)) for each in (with_claim, without))
-    assert [claimed.value, claimed.weight, claimed.source, claimed.final, claimed.standing, claimed.grade] == [
-        free.value, free.weight, free.source, free.final, free.standing, free.grade,
+    assert [claimed.value, claimed.weight, claimed.source, claimed.final, claimed.standing, claimed.grade_id] == [
+        free.value, free.weight, free.source, free.final, free.standing, free.grade_id,
     ]  # fmt: skip
 
 

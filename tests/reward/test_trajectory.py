@@ -46,11 +46,10 @@ def value(signals: Signals, **options) -> float:
 RED = {"tests_at_end": State.RED, "broke_tests": True, "failures": ("the last run of pytest failed",)}
 counts = st.integers(0, 30)
 sessions = st.builds(
-    lambda calls, known, failed, retries, commit, files, kinds, tests: Signals(
+    lambda calls, known, failed, commit, files, kinds, tests: Signals(
         tool_calls={"shell": calls},
         known_results=known,
         failed_calls=min(failed, known),
-        retries=min(retries, calls),
         commits=commits(commit),
         effects=effects(*kinds),
         files=tuple(FileChange(path=f"src/{n}.py", at=n) for n in range(files)),
@@ -58,7 +57,6 @@ sessions = st.builds(
         assistant_turns=1,
     ),
     st.integers(0, 200),
-    counts,
     counts,
     counts,
     counts,
@@ -80,11 +78,9 @@ def test_one_more_confirmed_effect_never_lowers(signals):
 
 
 @given(sessions)
-def test_one_more_error_or_retry_never_raises(signals):
+def test_one_more_error_never_raises(signals):
     failed = replace(signals, failed_calls=signals.failed_calls + 1, known_results=signals.known_results + 1)
     assert value(failed) <= value(signals)
-    if signals.calls > signals.retries:
-        assert value(replace(signals, retries=signals.retries + 1)) <= value(signals)
     red = replace(signals, **RED)
     if value(signals) > 0:
         assert value(red) <= value(signals)
@@ -98,7 +94,6 @@ def test_effort_alone_changes_nothing(signals, times):
         tool_calls={"shell": signals.calls * times},
         known_results=signals.known_results * times,
         failed_calls=signals.failed_calls * times,
-        retries=signals.retries * times,
         assistant_turns=signals.assistant_turns * times,
         duration=1e6,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from grading.reward import trajectory
 from grading.reward.production import UNITS, Production, Thing, collect
-from grading.reward.trajectory_formula import WEIGHTS, Observed, Weights, score
+from grading.reward.trajectory_formula import WEIGHTS, Weights, score
 from grading.signals import Commit, Effect, EffectKind, Signals
 from grading.signals import TestState as State
 from grading.signals.changes import FileChange
@@ -153,16 +153,14 @@ KINDS = [
     ("bookkeeping_file", 0.03, 0.047549, 0.099658),
 ]
 SUMS = [
-    # what the formula reads: sum
+    # signals and work: sum
     ({}, 0.335),
     ({"units": 0.5, "did_something": True}, 0.520346),
     ({"units": 2.0, "did_something": True}, 0.604585),
     ({"units": 8.0, "did_something": True}, 0.676245),
-    ({"units": 8.0, "did_something": True, "last_tests": True, "user_turns": 1, "known_results": 9}, 0.936245),
-    ({"last_tests": False, "dead_start": True, "known_results": 3, "failed_calls": 3, "user_turns": 90}, 0.02),
-    ({"last_tests": False}, 0.075),
-    ({"has_log": False}, 0.1),
-    ({"has_log": False, "units": 3.0, "did_something": True}, 0.399258),
+    ({"units": 8.0, "did_something": True, "tests_at_end": State.GREEN, "user_turns": 1, "known_results": 9}, 0.936245),
+    ({"broke_tests": True, "dead_start": True, "known_results": 3, "failed_calls": 3, "user_turns": 90}, 0.02),
+    ({"broke_tests": True}, 0.075),
     ({"known_results": 7, "failed_calls": 2}, 0.287857),
     ({"known_results": 2, "failed_calls": 3}, 0.17),
     ({"must_print": 7, "empty_results": 2}, 0.320714),
@@ -206,7 +204,15 @@ def test_every_kind_of_work_is_in_the_table():
 
 @pytest.mark.parametrize(("observed", "expected"), SUMS)
 def test_the_sum(observed, expected):
-    golden.hold(round(score(Observed(**observed)).value, 6), expected, version=VERSION, at=AT)
+    work = {name: observed.get(name, 0) for name in ("units", "did_something")}
+    signals = Signals(**{name: count for name, count in observed.items() if name not in work})
+    golden.hold(round(score(signals, **work).value, 6), expected, version=VERSION, at=AT)
+
+
+@pytest.mark.parametrize(("units", "did_something", "expected"), [(0.0, False, 0.1), (3.0, True, 0.399258)])
+def test_the_sum_without_a_log(units, did_something, expected):
+    found = score(None, units=units, did_something=did_something).value
+    golden.hold(round(found, 6), expected, version=VERSION, at=AT)
 
 
 def test_the_weights():

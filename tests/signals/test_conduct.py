@@ -20,6 +20,13 @@ def test_the_same_call_with_the_same_result_is_a_repeat():
     assert repeats(("cat a.py", "x = 1"), ("ls", "a.py"), ("cat a.py", "x = 1")) == (1, 3)
 
 
+def test_other_commands_through_one_tool_are_no_repeats():
+    """I10, ordinary use of a tool counted as retries: impossible. Other commands through one tool are no repeats, nor
+    is a second try that has another result.
+    """
+    assert repeats(*((f"ls {number}", "x") for number in range(121)), ("./run", "no"), ("./run", "yes"))[0] == 0
+
+
 def test_another_result_is_no_repeat():
     assert repeats(("cat a.log", "1"), ("cat a.log", "2")) == (0, 2)
 

@@ -180,7 +180,7 @@ def test_a_log_read_while_a_commit_is_open_is_none():
 
 def test_an_unpaired_result_is_counted_and_confirms_nothing():
     signals = Transcript().result("nobody", COMMIT).signals
-    assert (signals.unpaired_results, signals.commits) == (1, ())
+    assert (signals.results, signals.commits) == (1, ())
 
 
 def test_paths_of_a_commit_come_from_its_argv_its_output_and_the_writes_before():
@@ -261,18 +261,6 @@ def test_a_tool_server_call_counts_like_a_command():
     transcript.tool("mcp__github__merge_pull_request", "other", '{"merged": true}')
     kinds = [effect.kind for effect in transcript.signals.effects]
     assert kinds == [EffectKind.PR_OPENED, EffectKind.PR_MERGED]
-
-
-def test_a_retry_is_the_same_call_after_it_failed():
-    """I10, ordinary use of a tool counted as retries: impossible. Many different commands through one tool are no
-    retries, nor is a second try that nobody needed.
-    """
-    healthy = Transcript()
-    for number in range(121):
-        healthy.run(f"ls {number % 7}")
-    assert healthy.signals.retries == 0
-    broken = Transcript().run("make", failed=True).run("ls").run("make", failed=True).run("make").run("make")
-    assert (broken.signals.retries, broken.signals.failed_calls) == (2, 2)
 
 
 def test_a_result_without_a_status_is_neither_good_nor_bad():
@@ -374,14 +362,13 @@ def test_printed_lines_are_read(command, added):
     assert change.added == added
 
 
-def test_turns_tokens_models_and_time_are_counted():
+def test_turns_cost_and_time_are_counted():
     transcript = Transcript().says("do it", Role.USER).says("rules", Role.SCAFFOLD).says("hm", thinking=True)
     transcript.used("m1", input_tokens=5, output_tokens=None).used("m1", input_tokens=2).used("m2", cost_usd=0.5)
     transcript.compaction().says("done").says("aside", sidechain=True).tool("WebFetch", "web", "page")
     signals = transcript.signals
     assert (signals.user_turns, signals.assistant_turns, signals.final_message) == (1, 2, 8)
-    assert (signals.tokens.input, signals.tokens.output, signals.cost_usd) == (7, None, 0.5)
-    assert (signals.models, signals.compactions, signals.web_reads) == (("m1", "m2"), 1, 1)
+    assert (signals.cost_usd, signals.compactions) == (0.5, 1)
     assert signals.duration == 10 * 60
 
 
@@ -403,7 +390,10 @@ def test_signals_survive_json():
         Transcript().write("a.md", "x").run("git commit -m x", COMMIT).run("gh pr create", PR).run("pytest", "1 passed")
     )
     signals = transcript.used("m", input_tokens=1).api_error().signals
-    assert Signals.from_dict(json.loads(json.dumps(signals.as_dict()))) == signals
+    stored = json.loads(json.dumps(signals.as_dict()))
+    assert Signals.from_dict(stored) == signals
+    earlier = {"retries": 1, "models": ["m"], "tokens": {"input": 1}}
+    assert Signals.from_dict({**stored, **earlier}) == signals
 
 
 @pytest.mark.parametrize(

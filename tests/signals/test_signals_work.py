@@ -130,8 +130,7 @@ def test_a_merge_that_nobody_asked_for_is_not_the_sessions():
 
 
 def test_a_link_that_the_harness_recorded_opens_no_pull_request():
-    signals = Transcript().pr_link(PR).pr_link(PR).signals
-    assert (signals.pull_requests, signals.linked_pull_requests) == ((), (PR,))
+    assert Transcript().pr_link(PR).signals.pull_requests == ()
 
 
 def test_a_loop_opens_as_many_issues_as_it_prints_and_two_commands_two():

@@ -8,19 +8,3 @@ from grading.evidence.transcripts.cache import IndexProgress, cached_hashes, for
 from grading.evidence.transcripts.index import PAGE, SearchHits
 from grading.evidence.transcripts.lines import TranscriptLine
 from grading.evidence.transcripts.pages import TranscriptPage, find, hidden_in, page, page_number
-
-__all__ = [
-    "PAGE",
-    "IndexProgress",
-    "SearchHits",
-    "TranscriptLine",
-    "TranscriptPage",
-    "announce",
-    "build",
-    "cached_hashes",
-    "find",
-    "forget",
-    "hidden_in",
-    "page",
-    "page_number",
-]

@@ -35,6 +35,8 @@ OPEN, CLOSE = "<USER_REQUEST>", "</USER_REQUEST>"
 class Antigravity(BlockParser):
     format = "antigravity"
     title = "Antigravity"
+    logs = "~/.gemini/antigravity-cli/**/transcript.jsonl"
+    folders = (".gemini/antigravity-cli",)
     has_common_digests = True
     tools = ToolTable(
         kinds=kind_by_name(

@@ -46,8 +46,8 @@ def to_trajectory(
     }
 
 
-def _new_step(steps: list[Step], source: str, event: Event, message: str = "") -> Step:
-    step: Step = {"step_id": len(steps) + 1, "source": source, "message": message}
+def _new_step(steps: list[Step], source: str, event: Event) -> Step:
+    step: Step = {"step_id": len(steps) + 1, "source": source, "message": ""}
     if event.at is not None:
         step["timestamp"] = event.at.isoformat()
     steps.append(step)

@@ -17,10 +17,9 @@ from grading.formats.lines import Problems
 from grading.formats.mini_swe_agent.outputs import read_output as read_mini_output
 from grading.formats.reader import NO, SURE, Form, Record
 from grading.formats.tools import ToolTable
-from grading.formats.usage import ReportedTokens
+from grading.formats.usage import select_tokens
 from grading.formats.values import (
     content_text,
-    count_or_none,
     kind_by_name,
     mapping,
     mappings,
@@ -41,6 +40,7 @@ TOTALS: Final = {"total_prompt_tokens": "prompt_tokens", "total_completion_token
 class Atif(BlockParser):
     format = "atif"
     title = "ATIF"
+    logs = "trajectory.json of a Harbor trial, versions 1.4 to 1.8"
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({"schema_version", "session_id", "agent", "steps.item", "final_metrics"})
     has_common_digests = True
@@ -138,11 +138,7 @@ class Atif(BlockParser):
 
     def _usage(self, metrics: Record, model: str, at: datetime | None) -> Iterator[Event]:
         """The usage in a step's metrics, or in the totals of the session; none if it is empty."""
-        tokens = ReportedTokens(
-            input_tokens=count_or_none(metrics.get("prompt_tokens")),
-            output_tokens=count_or_none(metrics.get("completion_tokens")),
-            cache_read_tokens=count_or_none(metrics.get("cached_tokens")),
-        ).without_cached_input()
+        tokens = select_tokens(metrics, "prompt_tokens", "completion_tokens", "cached_tokens").without_cached_input()
         cost = usd_or_none(metrics.get("cost_usd"))
         if not tokens.is_empty or cost:
             self._has_usage = True

@@ -18,7 +18,7 @@ from grading.formats.claude_code.messages import Messages
 from grading.formats.events import ApiError, Boundary, Event, PullRequestLink, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems, RecentKeys
-from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json, shorten_identity
+from grading.formats.reader import LIKELY, NO, SURE, FormatTier, Parser, Record, digest_json, shorten_identity
 from grading.formats.usage import read_tokens
 from grading.formats.values import count_or_none, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 
@@ -39,6 +39,10 @@ SILENT_SUBTYPES: Final = word_set(
 class ClaudeCode(Parser):
     format = "claude-code"
     title = "Claude Code"
+    tier = FormatTier.FULL
+    logs = "~/.claude/projects/<project>/<session>.jsonl; claude -p --output-format stream-json"
+    hook = "SessionEnd in ~/.claude/settings.json"
+    samples, sources = 68, 12
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

@@ -61,11 +61,11 @@ def read_calls(source: str, step_budget: StepBudget) -> ScriptCalls:
         script = read_script(source, step_budget)
     except UnreadableScriptError:
         kind = "shell" if SHELL_TOOL.search(source) else "other"
-        call = tools.make_call("exec", kind, arguments={"input": source}, clarity=Clarity.UNREADABLE)
+        call = ToolCall(name="exec", kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE)
         return ScriptCalls(calls=(call,))
     calls = tuple(map(_read_call, script.calls))
     if not calls:
-        return ScriptCalls(calls=(tools.make_call("exec", "other", arguments={"input": source}),))
+        return ScriptCalls(calls=(ToolCall(name="exec", kind="other", arguments={"input": source}),))
     printed = None if script.items is None else tuple(script.items)
     # An item of one call, or JSON with a field per call, can be split again when its output comes.
     is_separable = printed is not None and all(isinstance(item, Json) or len(calls_in(item)) <= 1 for item in printed)
@@ -91,9 +91,9 @@ def _joint_call(source: str, calls: Sequence[ToolCall]) -> ToolCall:
         kind = "edit"
     else:
         kind = kinds.pop() if len(kinds) == 1 else "other"
-    return tools.make_call(
-        "exec",
-        kind,
+    return ToolCall(
+        name="exec",
+        kind=kind,
         arguments=arguments,
         command="\n".join(commands),
         path=paths[0] if "patch" in arguments else "",
@@ -109,7 +109,7 @@ def _read_call(script_call: ScriptCall) -> ToolCall:
         return tools.read_call(name, literals)
     if argument is None or isinstance(argument, str):
         return tools.read_call(name, argument or {})
-    return tools.make_call(name, tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
+    return ToolCall(name=name, kind=tools.KINDS.get(name, "other"), clarity=Clarity.UNREADABLE)
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ def split_outputs(script: ScriptCalls, value: object) -> list[ToolResult]:
     for output in call_outputs:
         failed = output.failed if output.exit_code is None else output.exit_code != 0
         joined_text = "\n".join(filter(None, output.texts))
-        results.append(tools.make_result(joined_text, failed=failed, exit_code=output.exit_code))
+        results.append(ToolResult(text=joined_text, failed=failed, exit_code=output.exit_code))
     return results
 
 
@@ -288,5 +288,5 @@ def merge_results(results: list[ToolResult]) -> ToolResult:
     """The result of a `wait`: the texts of all calls joined; an outcome only if the script made a single call."""
     joined_text = "\n".join(result.text for result in results if result.text)
     if len(results) > 1:
-        return tools.make_result(joined_text, failed=None, exit_code=None)
+        return ToolResult(text=joined_text)
     return replace(results[0], text=joined_text)

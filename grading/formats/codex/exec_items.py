@@ -87,7 +87,8 @@ def _read_call(item: Record, kind: str) -> tuple[ToolCall, str]:
         changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
         paths = [text(change.get("path")) for change in changes]
         arguments = {"changes": changes, "paths": paths}
-        return tools.make_call("apply_patch", "edit", arguments=arguments, path=paths[0] if paths else ""), ""
+        path = paths[0] if paths else ""
+        return ToolCall(name="apply_patch", kind="edit", arguments=arguments, path=path), ""
     name = text(item.get("tool")) or kind
     if kind == "mcp_tool_call" and (server := text(item.get("server"))):
         name = f"mcp__{server}__{name}"

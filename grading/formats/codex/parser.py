@@ -19,7 +19,7 @@ from grading.formats.codex.exec_items import ITEM_EVENTS, ExecItems
 from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_json
+from grading.formats.reader import LIKELY, NO, SURE, FormatTier, Parser, Record, digest_json
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
     content_text,
@@ -78,6 +78,10 @@ REWRITTEN_FIELDS: Final = word_set(
 class Codex(Parser):
     format = "codex"
     title = "Codex CLI"
+    tier = FormatTier.FULL
+    logs = "~/.codex/sessions/**/rollout-*.jsonl[.zst]; ~/.codex/archived_sessions; codex exec --json"
+    hook = "Stop in ~/.codex/hooks.json"
+    samples, sources = 53, 5
     has_common_digests = True
 
     def __init__(self, problems: Problems) -> None:

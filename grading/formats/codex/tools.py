@@ -45,16 +45,6 @@ SUCCESS_PREFIXES: Final = ("Success. Updated", "Plan updated")
 MAX_HEADER: Final = 500
 
 
-def make_call(name: str, kind: str, **fields: Any) -> ToolCall:
-    """A call to which the parser gives its number, id and time."""
-    return ToolCall(number=0, call_id="", name=name, kind=kind, **fields)
-
-
-def make_result(output: str, *, failed: bool | None, exit_code: int | None) -> ToolResult:
-    """A result to which the parser gives its number, id and time."""
-    return ToolResult(number=0, call_id="", text=output, failed=failed, exit_code=exit_code)
-
-
 def read_call(name: str, arguments: object) -> ToolCall:
     """A call from its name and its arguments, which are JSON text, an object, or a custom tool's free text.
 
@@ -67,10 +57,10 @@ def read_call(name: str, arguments: object) -> ToolCall:
         if name == "apply_patch" or source.startswith(PATCH_BEGIN):
             return _read_patch(name, source, {})
         if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
-            return make_call(name, kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+            return ToolCall(name=name, kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
         # The text should be JSON and isn't; without any text, the call has no arguments.
         clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
-        return make_call(name, kind, arguments={"input": source} if source else {}, clarity=clarity)
+        return ToolCall(name=name, kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
     command = command_of(fields)
     if kind == "edit":
         return _read_patch(name, text(fields.get("input")) or text(fields.get("patch")), fields)
@@ -79,7 +69,7 @@ def read_call(name: str, arguments: object) -> ToolCall:
     path = text(fields.get("path")) or text(fields.get("file_path"))
     command = command if kind == "shell" else ""
     clarity = _clarity(name, kind, command)
-    return make_call(name, kind, arguments=fields, command=command, path=path, clarity=clarity)
+    return ToolCall(name=name, kind=kind, arguments=fields, command=command, path=path, clarity=clarity)
 
 
 def _clarity(name: str, kind: str, command: str) -> Clarity:
@@ -117,7 +107,7 @@ def _read_patch(name: str, source: str, arguments: Mapping[str, Any], *, command
     arguments = {**arguments, "patch": patch, "paths": paths}
     clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE
     path = paths[0] if paths else ""
-    return make_call(name, "edit", arguments=arguments, command=command, path=path, clarity=clarity)
+    return ToolCall(name=name, kind="edit", arguments=arguments, command=command, path=path, clarity=clarity)
 
 
 def read_output(value: object) -> ToolResult:
@@ -137,7 +127,7 @@ def read_output(value: object) -> ToolResult:
     if exit_code is None and (match := EXIT_CODE.search(header)):
         exit_code = int(match[1])
     failed = _has_failed(exit_code, wrapped.get("success"), output)
-    return make_result(output, failed=failed, exit_code=exit_code)
+    return ToolResult(text=output, failed=failed, exit_code=exit_code)
 
 
 def _has_failed(exit_code: int | None, success: object, output: str) -> bool | None:

@@ -13,7 +13,7 @@ from typing import Final
 from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, NO, SURE, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, FormatTier, Parser, Record
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import (
@@ -80,6 +80,10 @@ TOKEN_KEYS: Final = {
 class CopilotCli(Parser):
     format = "copilot-cli"
     title = "Copilot CLI"
+    tier = FormatTier.FULL
+    logs = "~/.copilot/session-state/<session>/events.jsonl"
+    folders = (".copilot/session-state",)
+    samples, sources = 9, 1
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)

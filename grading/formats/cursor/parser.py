@@ -22,6 +22,8 @@ TURN_END = "turn_ended"
 class Cursor(BlockParser):
     format = "cursor"
     title = "Cursor"
+    logs = "~/.cursor/projects/<project>/agent-transcripts/**/*.jsonl"
+    folders = (".cursor/projects",)
     has_common_digests = True
     tools = ToolTable(
         kinds=kind_by_name(

@@ -34,6 +34,8 @@ EXIT_CODE: Final = re.compile(r"\(exit code: (-?\d{1,9})\)|\[Process exited with
 class Droid(BlockParser):
     format = "droid"
     title = "Droid"
+    logs = "~/.factory/sessions/**/*.jsonl; droid exec -o stream-json"
+    folders = (".factory/sessions",)
     tools = ToolTable(
         kinds=kind_by_name(
             {

@@ -13,7 +13,7 @@ from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.gemini_cli.outputs import read_output
 from grading.formats.lines import Problems, RecentKeys
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
@@ -53,6 +53,10 @@ CANCELLED: Final = word_set("canceled cancelled")
 class GeminiCli(Parser):
     format = "gemini-cli"
     title = "Gemini CLI"
+    tier = FormatTier.FULL
+    logs = "~/.gemini/tmp/<project>/chats/session-*.json"
+    folders = (".gemini/tmp",)
+    samples, sources = 3, 1
     forms = frozenset({Form.LINES, Form.DOCUMENT})
     paths = frozenset({"messages.item", "history.item", *SESSION_FIELDS})
     has_common_digests = True

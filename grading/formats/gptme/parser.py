@@ -14,7 +14,7 @@ from grading.formats.events import Clarity, Event, Role, ToolCall, ToolResult, T
 from grading.formats.gptme import calls as call_syntax
 from grading.formats.gptme.terminal import is_terminal_output, read_terminal_output
 from grading.formats.lines import LineTally, Problems
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record, digest_json
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record, digest_json
 from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import content_text, mapping, parse_time, text, text_or_none, usd_or_none, word_set
 
@@ -60,6 +60,10 @@ READ_FAILURE_PREFIXES: Final = (
 class Gptme(Parser):
     format = "gptme"
     title = "gptme"
+    tier = FormatTier.FULL
+    logs = "~/.local/share/gptme/logs/<session>/conversation.jsonl; terminal output"
+    hook = "session.end in ~/.config/gptme/config.toml"
+    samples, sources = 58, 2
     forms = frozenset({Form.LINES, Form.TEXT})
     custom_tools = call_syntax.OPAQUE_TOOLS
 

@@ -12,12 +12,11 @@ from grading.formats.events import ApiError, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.inspect_ai.archive import is_archive, read_archive
 from grading.formats.lines import LineTally, Problems
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.tools import ToolTable
-from grading.formats.usage import ReportedTokens
+from grading.formats.usage import ReportedTokens, select_tokens
 from grading.formats.values import (
     content_text,
-    count_or_none,
     kind_by_name,
     mapping,
     mappings,
@@ -59,6 +58,9 @@ IN_DOCUMENT: Final = "samples.item."
 class InspectAi(Parser):
     format = "inspect-ai"
     title = "Inspect"
+    tier = FormatTier.FULL
+    logs = "logs/*.eval; logs/*.json"
+    samples, sources = 13, 1
     forms = frozenset({Form.DOCUMENT, Form.ARCHIVE})
     paths = HEADER_FIELDS | frozenset(IN_DOCUMENT + name for name in SAMPLE_FIELDS)
     custom_tools = OPAQUE
@@ -172,10 +174,9 @@ class InspectAi(Parser):
 
 def _read_tokens(usage: Record) -> ReportedTokens:
     """A sample's tokens. If input and output make the total, the input includes cached tokens, which are taken off."""
-    prompt_tokens, answered = count_or_none(usage.get("input_tokens")), count_or_none(usage.get("output_tokens"))
-    read, written = (count_or_none(usage.get(f"input_tokens_cache_{name}")) for name in ("read", "write"))
-    tokens = ReportedTokens(
-        input_tokens=prompt_tokens, output_tokens=answered, cache_read_tokens=read, cache_write_tokens=written
+    tokens = select_tokens(
+        usage, "input_tokens", "output_tokens", "input_tokens_cache_read", "input_tokens_cache_write"
     )
-    has_cached = prompt_tokens is not None and prompt_tokens + (answered or 0) == usage.get("total_tokens")
+    known = None if tokens.input_tokens is None else tokens.input_tokens + (tokens.output_tokens or 0)
+    has_cached = known is not None and known == usage.get("total_tokens")
     return tokens.without_cached_input() if has_cached else tokens

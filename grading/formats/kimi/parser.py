@@ -14,10 +14,9 @@ from grading.formats.events import Boundary, Event, TranscriptHeader
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Record
 from grading.formats.tools import ToolTable
-from grading.formats.usage import ReportedTokens
+from grading.formats.usage import select_tokens
 from grading.formats.values import (
     content_text,
-    count_or_none,
     kind_by_name,
     mapping,
     parse_time,
@@ -51,6 +50,8 @@ PREFIXES: Final = (
 class Kimi(BlockParser):
     format = "kimi"
     title = "Kimi Code"
+    logs = "~/.kimi-code/sessions/**/wire.jsonl"
+    folders = (".kimi-code/sessions",)
     has_common_digests = True
     tools = ToolTable(
         kinds=kind_by_name(
@@ -139,11 +140,6 @@ class Kimi(BlockParser):
     def _usage(self, event: Record, at: datetime | None) -> Iterator[Event]:
         """The usage of a step; none if it records no tokens."""
         usage = mapping(event.get("usage"))
-        tokens = ReportedTokens(
-            input_tokens=count_or_none(usage.get("inputOther")),
-            output_tokens=count_or_none(usage.get("output")),
-            cache_read_tokens=count_or_none(usage.get("inputCacheRead")),
-            cache_write_tokens=count_or_none(usage.get("inputCacheCreation")),
-        )
+        tokens = select_tokens(usage, "inputOther", "output", "inputCacheRead", "inputCacheCreation")
         if not tokens.is_empty:
             yield self.build_usage(tokens, model=self._model, at=at, message=text(event.get("messageId")))

@@ -41,6 +41,8 @@ PROMPT: Final = re.compile(r"mswea_bash_command|exactly ONE bash code block")
 class MiniSweAgent(BlockParser):
     format = "mini-swe-agent"
     title = "mini-SWE-agent"
+    logs = "*.traj.json, the file given to mini --output"
+    samples, sources = 1, 1
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({"item", "messages.item", "info"})
     has_common_digests = True

@@ -11,7 +11,7 @@ from typing import Any, Final
 from grading.formats.events import ApiError, Boundary, Event, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Recogniser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Recogniser, Record
 from grading.formats.tools import ToolTable
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
@@ -49,6 +49,10 @@ SILENT_PARTS: Final = word_set("agent file patch snapshot step-finish step-start
 class OpenCode(Parser):
     format = "opencode"
     title = "OpenCode"
+    tier = FormatTier.FULL
+    logs = "~/.local/share/opencode/opencode.db; ~/.local/share/opencode/storage; opencode export"
+    folders = (".local/share/opencode",)
+    samples, sources = 10, 1
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({"info", "messages.item"})
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from grading.formats.events import ApiError, Boundary, Clarity, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems, RecentKeys
-from grading.formats.reader import NO, SURE, Form, Parser, Record
+from grading.formats.reader import NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.usage import ReportedTokens
 from grading.formats.values import (
     content_text,
@@ -59,6 +59,9 @@ FAILURES: Final = ("ERROR:", "[Error", "Error:", "Traceback (most recent call la
 class OpenHands(Parser):
     format = "openhands"
     title = "OpenHands"
+    tier = FormatTier.FULL
+    logs = "a saved trajectory; output.jsonl of an evaluation"
+    samples, sources = 5, 1
     forms = frozenset({Form.LINES, Form.DOCUMENT})
     paths = frozenset({"item", "trajectory.item"})
     has_common_digests = True
@@ -224,8 +227,6 @@ def _read_call(kind: str, arguments: Record) -> ToolCall:
     if kind in ("mcp", "call_tool_mcp"):
         name = f"mcp__{text(arguments.get('name'))}"
     return ToolCall(
-        number=0,
-        call_id="",
         name=name,
         kind=call_kind,
         arguments=named,

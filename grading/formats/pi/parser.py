@@ -11,10 +11,9 @@ from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, NO, SURE, Record
 from grading.formats.tools import ToolTable
-from grading.formats.usage import ReportedTokens
+from grading.formats.usage import select_tokens
 from grading.formats.values import (
     content_text,
-    count_or_none,
     exit_code_or_none,
     kind_by_name,
     mapping,
@@ -37,6 +36,8 @@ MAX_END: Final = 100
 class Pi(BlockParser):
     format = "pi"
     title = "pi or OpenClaw"
+    logs = "~/.pi/agent/sessions/**/*.jsonl; ~/.openclaw/agents/*/sessions/*.jsonl"
+    folders = (".pi/agent/sessions", ".openclaw/agents")
     tools = ToolTable(
         kinds=kind_by_name(
             {
@@ -122,12 +123,7 @@ class Pi(BlockParser):
             return
         model, usage = text(message.get("model")), mapping(message.get("usage"))
         self.count_response(model)
-        tokens = ReportedTokens(
-            input_tokens=count_or_none(usage.get("input")),
-            output_tokens=count_or_none(usage.get("output")),
-            cache_read_tokens=count_or_none(usage.get("cacheRead")),
-            cache_write_tokens=count_or_none(usage.get("cacheWrite")),
-        )
+        tokens = select_tokens(usage, "input", "output", "cacheRead", "cacheWrite")
         cost = usd_or_none(mapping(usage.get("cost")).get("total"))
         if not tokens.is_empty or cost:
             yield self.build_usage(tokens, model=model, at=at, cost=cost, message=text(message.get("responseId")))

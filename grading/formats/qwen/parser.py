@@ -29,6 +29,8 @@ TYPES: Final = word_set("assistant system tool_result user")
 class Qwen(BlockParser):
     format = "qwen"
     title = "Qwen Code"
+    logs = "~/.qwen/projects/<project>/chats/*.jsonl"
+    folders = (".qwen/projects",)
     tools = ToolTable(
         kinds=kind_by_name(
             {

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Mapping
 from typing import Any, Final
 
 from grading.formats.events import Clarity, ToolCall
@@ -52,30 +51,14 @@ def read_action(action: str, open_file: str) -> ToolCall:
     if name not in KINDS:
         command = action.strip()
         clarity = Clarity.UNDERSTOOD if command else Clarity.UNREADABLE
-        return _call("bash", "shell", {"command": command}, command=command, clarity=clarity)
+        return ToolCall(name="bash", kind="shell", arguments={"command": command}, command=command, clarity=clarity)
     kind = KINDS[name]
     if kind == "edit":
-        return _call(name, kind, _edit_arguments(rest), path=open_file)
+        return ToolCall(name=name, kind=kind, arguments=_edit_arguments(rest), path=open_file)
     parts = _split_words(rest)
     path = parts[0] if parts and kind in ("read", "write") else ""
-    return _call(
-        name, kind, {"args": rest.strip(), "content": ""} if kind == "write" else {"args": rest.strip()}, path=path
-    )
-
-
-def _call(
-    name: str,
-    kind: str,
-    arguments: Mapping[str, Any],
-    *,
-    command: str = "",
-    path: str = "",
-    clarity: Clarity = Clarity.UNDERSTOOD,
-) -> ToolCall:
-    """A call without a number and an id."""
-    return ToolCall(
-        number=0, call_id="", name=name, kind=kind, arguments=arguments, command=command, path=path, clarity=clarity
-    )
+    arguments = {"args": rest.strip()} | ({"content": ""} if kind == "write" else {})
+    return ToolCall(name=name, kind=kind, arguments=arguments, path=path)
 
 
 def _edit_arguments(rest: str) -> dict[str, Any]:
@@ -98,8 +81,8 @@ def _read_editor(name: str, rest: str) -> ToolCall:
         arguments[option.lstrip("-")] = value
     kind = EDITOR_KINDS.get(command)
     if kind is None or not path:
-        return _call(name, "edit", arguments, path=path, clarity=Clarity.UNREADABLE)
-    return _call(name, kind, arguments, path=path)
+        return ToolCall(name=name, kind="edit", arguments=arguments, path=path, clarity=Clarity.UNREADABLE)
+    return ToolCall(name=name, kind=kind, arguments=arguments, path=path)
 
 
 def _split_words(text: str) -> list[str]:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from grading.formats.events import Boundary, Event, Role, ToolCall, TranscriptHeader
 from grading.formats.lines import LineTally, Problems, json_or_none
-from grading.formats.reader import LIKELY, NO, SURE, Form, Parser, Record
+from grading.formats.reader import LIKELY, NO, SURE, Form, FormatTier, Parser, Record
 from grading.formats.swe_agent.actions import has_failed, read_action
-from grading.formats.usage import ReportedTokens
-from grading.formats.values import content_text, count_or_none, mapping, mappings, text, text_or_none, usd_or_none
+from grading.formats.usage import select_tokens
+from grading.formats.values import content_text, mapping, mappings, text, text_or_none, usd_or_none
 
 STEP, TURN, INFO, CONFIG = "trajectory.item", "history.item", "info", "replay_config"
 MAX_STEPS: Final = 20_000
@@ -24,6 +24,9 @@ MAX_STEPS: Final = 20_000
 class SweAgent(Parser):
     format = "swe-agent"
     title = "SWE-agent"
+    tier = FormatTier.FULL
+    logs = "trajectories/**/*.traj"
+    samples, sources = 9, 1
     forms = frozenset({Form.DOCUMENT})
     paths = frozenset({STEP, TURN, INFO, CONFIG})
     has_common_digests = True
@@ -110,10 +113,7 @@ class SweAgent(Parser):
     def _info(self, info: Record) -> Iterator[Event]:
         """The usage of the whole session, and how it ended."""
         stats = mapping(info.get("model_stats"))
-        tokens = ReportedTokens(
-            input_tokens=count_or_none(stats.get("tokens_sent")),
-            output_tokens=count_or_none(stats.get("tokens_received")),
-        )
+        tokens = select_tokens(stats, "tokens_sent", "tokens_received")
         cost = usd_or_none(stats.get("instance_cost"))
         if not tokens.is_empty or cost:
             yield self.build_usage(tokens, model=self._model or "", at=None, cost=cost)

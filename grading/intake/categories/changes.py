@@ -93,12 +93,12 @@ def unfinished() -> list[CategoryChange]:
     return list(CategoryChange.objects.filter(open_).order_by("pk"))
 
 
-def catch_up(limit: int = BATCH_SIZE) -> int:
+def catch_up() -> int:
     """Continue unfinished changes, then read older logs for the rules. Returns the number of sessions processed."""
     done = 0
     for change in unfinished():
-        done += _work(change, limit - done)
-        if done >= limit:
+        done += _work(change, BATCH_SIZE - done)
+        if done >= BATCH_SIZE:
             return done
     return done + rules.read_older_logs(LOG_BATCH_SIZE)
 

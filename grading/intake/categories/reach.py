@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Q
+from msgspec import convert
 
 from grading.intake.categories.rules import Match, Rules
 from grading.models import CategoryRule, Session
@@ -81,7 +82,7 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
     columns = ("pk", "traits__data", "category__merged_into", "category")
     for pk, data, merged, category in sessions.order_by("-ended_at", "-pk").values_list(*columns)[:MAX_SESSIONS]:
         result.examined += 1
-        traits = Traits.from_dict(data or {})
+        traits = convert(data or {}, Traits)
         matches = [] if data is None else list(rules.all(traits))
         if not matches:
             result.repositories.update(traits.repositories[-1:])  # the last is the folder's name, if the log has it

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
+from msgspec import convert, to_builtins
 
 from grading.evidence import store
 from grading.evidence.receiving import parse
@@ -72,10 +73,10 @@ class Rules:
 
 def store_traits(session: Session, traits: Traits) -> Traits:
     """Store a session's traits with secrets redacted. Returns the stored traits."""
-    data = redact_json(plain_json(traits.as_dict()))
+    data = redact_json(plain_json(to_builtins(traits)))
     row = SessionTraits(session=session, data=data)
     SessionTraits.objects.bulk_create([row], update_conflicts=True, unique_fields=["session"], update_fields=["data"])
-    return Traits.from_dict(data)
+    return convert(data, Traits)
 
 
 def without_traits() -> SessionQuerySet:

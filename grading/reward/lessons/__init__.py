@@ -6,14 +6,3 @@ loading: the queries · figures: what they add up to (pure) · overview: what pa
 from grading.reward.lessons.figures import LessonFigures
 from grading.reward.lessons.loading import DAYS, load_lessons, residuals
 from grading.reward.lessons.overview import Overview, decided, load_overview, store_overviews
-
-__all__ = [
-    "DAYS",
-    "LessonFigures",
-    "Overview",
-    "decided",
-    "load_lessons",
-    "load_overview",
-    "residuals",
-    "store_overviews",
-]

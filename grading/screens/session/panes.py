@@ -37,7 +37,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
     try:
         return Signals.from_dict({name: value for name, value in stored.items() if name != sources.HIDDEN})
-    except (KeyError, TypeError, ValueError):
+    except ValueError:
         return None
 
 
