@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
 from grading import monitoring
+from grading.formats.registry import PARSERS
 from grading.models import Session
 from grading.models.outcomes import LandingState
 from grading.redaction import redact
@@ -387,6 +388,12 @@ def odds(value: float) -> str:
 def per_hundred(value: float | None) -> str:
     """A share in [0, 1] as a width in a drawing that is 100 wide; what is outside of it is cut."""
     return "0" if value is None else f"{100 * min(max(value, 0.0), 1.0):g}"
+
+
+@register.filter
+def arm_title(name: str) -> str:
+    """The name of an arm for people: of a harness, as it calls itself."""
+    return PARSERS[name].title if name in PARSERS else name
 
 
 @register.filter

@@ -50,7 +50,7 @@ def test_the_effect_follows_what_is_typed(hand):
     hand.press("8")
     hand.page.wait_for_selector("[data-part=effects] svg")
     panel = hand.page.inner_text(".panel")
-    for said in ("changes the reward from .32 by +.48", "Mean of cross-repo", "Mean of claude-code", "strong"):
+    for said in ("changes the reward from .32 by +.48", "Mean of cross-repo", "Mean of Claude Code", "strong"):
         assert said in panel
     hand.page.locator("#id_value").focus()
     hand.page.keyboard.type("9")
