@@ -101,7 +101,7 @@ def test_the_line_on_the_page_of_a_session(client, olga, site):
         ("engine#142", "", ""),
         ("CI passed", "31 Mar", "observed"),
         ("Score 75%", "31 Mar", "observed"),
-        ("1 of 2 commits on main, 1 reverted", "looked up 31 Mar", "verified"),
+        ("1 of 2 commits on main, 1 reverted", "checked 31 Mar", "verified"),
     ]
     assert [bool(step.url) for step in steps] == [True, True, False, False]
 

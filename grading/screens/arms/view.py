@@ -156,12 +156,14 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         context |= {"title": context["heading"], "arm": arm, "bandit": arm.bandit, "may": request.user.has_perm(CHANGE)}
         return TemplateResponse(request, "arms/arm_act.html", context)
     sessions, outlook = _sessions(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
+    posterior = outlook.arms.get(arm.name) if arm.is_choosable else None
     context = {
         "title": str(arm),
         "arm": arm,
         "bandit": arm.bandit,
         "sessions": sessions,
-        "posterior": outlook.arms.get(arm.name) if arm.is_choosable else None,
+        "posterior": posterior,
+        "half_width": None if posterior is None else (posterior.high - posterior.low) / 2,
         "share": outlook.share_of_next_100(arm.name),
         "state": state(arm, sessions, version_of(arm.bandit)),
         "aliases": arm.aliases.order_by("alias"),

@@ -58,12 +58,12 @@ def arithmetic(outlook: QueueOutlook) -> str:
 
 
 def arrivals(an_hour: float) -> str:
-    """The rate of new sessions as text: "about 1 session every 5 hours"."""
+    """The rate of new sessions as text: "about 5 sessions a day"."""
     if an_hour == 0:
         return "no session since yesterday"
     if an_hour < 1:
-        hours = round(1 / an_hour)
-        return "about 1 session an hour" if hours == 1 else f"about 1 session every {hours} hours"
+        a_day = max(round(24 * an_hour), 1)
+        return f"about {a_day} session{'s' * (a_day != 1)} a day"
     return f"about {an_hour:.0f} session{'s' * (round(an_hour) != 1)} an hour"
 
 

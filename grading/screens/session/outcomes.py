@@ -116,7 +116,7 @@ def _landed(landing: SessionLanding | None, commits: list[SessionCommit]) -> lis
         return [OutcomeStep(label=label, mark="open")]
     branch = next((commit.repository.default_branch for commit in decided if commit.repository), "the default branch")
     looked_up = f"Looked up {timezone.localtime(landing.checked_at):%Y-%m-%d %H:%M}"
-    note = f"looked up {_day(landing.checked_at)}"
+    note = f"checked {_day(landing.checked_at)}"
     label = describe(landing, branch)
     return [OutcomeStep(label=label, note=note, title=looked_up, mark=LANDING_MARKS.get(landing.state, "open"))]
 
