@@ -83,6 +83,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "judge": unconfigured() if first is None else card(first, policy, now),
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
+        "advisories": len(alarms) - len(pressing),
         "queue": queue,
         "items": queued.items,
         "starving": starving(figures, now)[:LISTED],

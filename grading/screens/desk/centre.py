@@ -18,7 +18,7 @@ from grading.screens import forge
 from grading.screens.desk import story
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import blind, chain, panes, transcript
+from grading.screens.session import blind, chain, outcomes, panes, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.templatetags.gradingsite_tags import CITATION, NUMBER
 from grading.vocabulary import Source
@@ -65,6 +65,7 @@ def load_context(
         # The grades that people gave and did not take back, newest first.
         "answers": [] if hides else still_count,
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
+        **outcomes.context(session),
         **_tab(request, session, received, citations=[] if hides else chain.citations(judge)),
     }
 
