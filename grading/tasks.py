@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from grading import letters, monitoring, review
+from grading import letters, monitoring
 from grading.access.sessions import SessionStore
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
@@ -27,7 +27,7 @@ from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
 from grading.monitoring.notices import deadman, send_due
 from grading.outcomes import following
-from grading.review import calibration
+from grading.review import calibration, impact, random_slice, unheard
 from grading.reward import calibrating, judged_pairs, lessons
 from grading.wakeup import publish
 from gradingsite import telemetry
@@ -88,8 +88,8 @@ def batches() -> None:
 
 def prioritise() -> None:
     ordering.prioritise()
-    review.prioritise()
-    review.take_turns(timezone.now())
+    impact.prioritise()
+    random_slice.take_turns(timezone.now())
 
 
 def recheck_evidence() -> None:
@@ -103,7 +103,7 @@ def check_evidence() -> None:
 def at_night() -> None:
     calibrating.renew(timezone.now())
     monitoring.watch_at_night()
-    review.ask_about_silence()
+    unheard.flag_unheard()
     care.expire(timezone.now())
     SessionStore.clear_expired()
     first_word.forget_addresses(timezone.now())

@@ -20,7 +20,7 @@ from django.db import transaction
 
 from bandit.chance import chance
 from bandit.models import Arm
-from grading import intake, review
+from grading import intake
 from grading.evidence import store
 from grading.intake.first_word import Speaker
 from grading.judging import enqueuing, worker
@@ -38,7 +38,7 @@ from grading.models import (
 )
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.models.review import QueueEntry
-from grading.review import shares
+from grading.review import queue, shares
 from grading.reward import rewards
 from grading.simulator import Simulator
 from grading.vocabulary import Reason, Source, Status
@@ -263,7 +263,7 @@ class SessionBuilder:
         """Settle the session and apply the rules of review to it, as intake does."""
         with transaction.atomic():
             rewards.settle(self.session)
-            review.recheck(self.session)
+            queue.recheck(self.session)
         return self.session
 
 

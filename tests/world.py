@@ -19,7 +19,7 @@ from bandit.models import (
     PolicyVersion,
 )
 from bandit.selection import select
-from grading import monitoring, review
+from grading import monitoring
 from grading.intake.categories import changes
 from grading.judging.rubrics import rejudge, versions
 from grading.models import (
@@ -47,7 +47,7 @@ from grading.models.imports import Fate
 from grading.models.notices import Webhook
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
-from grading.review import bulk
+from grading.review import answers, bulk
 from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
 from grading.vocabulary import Source
@@ -81,7 +81,7 @@ def make() -> World:
         claim="held", claimed_by=olga, claimed_until=timezone.now() + dt.timedelta(minutes=5)
     )
     for person in (olga, site.person("rita", REVIEWER)):
-        opinion = review.submit(beside, person, answer=Answer.GRADE, value=0.6, reason="seen it")
+        opinion = answers.submit(beside, person, answer=Answer.GRADE, value=0.6, reason="seen it")
     held = Rubric.objects.active()
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga

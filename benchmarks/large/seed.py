@@ -20,10 +20,11 @@ def create_sessions(count: int) -> None:
 
     from bandit.models import Arm, Bandit
     from bandit.selection import NothingEligible, select
-    from grading import monitoring, review
+    from grading import monitoring
     from grading.judging import sweeper, worker
     from grading.models import Agent, JudgeJob, ReviewItem
     from grading.models.review import Answer
+    from grading.review import answers
     from grading.simulator import Simulator
 
     now, dice = dt.datetime.now(dt.UTC), Random(3)
@@ -41,7 +42,7 @@ def create_sessions(count: int) -> None:
     person = User.objects.create_superuser("olga", password="not used")  # noqa: S106
     item = ReviewItem.objects.open().order_by("pk").first()
     if item is not None:
-        review.submit(item.session, person, answer=Answer.GRADE, value=round(dice.random(), 2), reason="seen it")
+        answers.submit(item.session, person, answer=Answer.GRADE, value=round(dice.random(), 2), reason="seen it")
     sweeper.sweep()
     monitoring.watch()
     monitoring.watch_at_night()

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from django.db.models import prefetch_related_objects
 
-from grading import review, spending
+from grading import spending
 from grading.evidence import ownership
 from grading.judging import enqueuing
 from grading.models import Artifact, Session, Settlement
+from grading.review import queue
 from grading.reward import rewards, sources
 from grading.reward.sources import NOTHING_PARSED, ParsedFiles
 
@@ -53,7 +54,7 @@ def assess(
     # No more grades are added; flags only by the rules.
     prefetch_related_objects([session], "grades", "flags", "judge_jobs")
     settlement = rewards.settle_locked(session)
-    flagged = review.recheck(session, alarms=alarms)
+    flagged = queue.recheck(session, alarms=alarms)
     if enqueue and enqueuing.read_again(session) is not None:
         settlement = rewards.settle(session)  # the reward depends on whether a further reading may come
     elif flagged:  # `recheck` settled the session again

@@ -15,11 +15,12 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of_entry, what_if_rows
-from grading import review, spending
+from grading import spending
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.judging import enqueuing, recomputing
 from grading.models import Session, Settlement
+from grading.review import queue
 from grading.reward import rewards, sources
 from grading.vocabulary import NO_REWARD, CostUnknown, Source
 
@@ -96,7 +97,7 @@ def regrade(session: Session, *, with_facts: bool = True) -> Regraded:
         recomputing.recompute(locked)
         is_enqueued = had_none and locked.outcome not in NO_REWARD and enqueuing.enqueue(locked) is not None
         rewards.settle(locked, renew=True)
-        review.recheck(locked)
+        queue.recheck(locked)
         if enqueuing.read_again(locked) is not None:
             is_enqueued = True
             rewards.settle(locked)

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Subquery
 
-from grading import clock, review
+from grading import clock
 from grading.evidence import ownership
 from grading.evidence.material import judgeable
 from grading.judging import inputs, judges
@@ -15,7 +15,7 @@ from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, JudgeJob, Rubric, Session
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
-from grading.review import shares
+from grading.review import queue, shares
 from grading.reward import rereading, reserving, rewards
 from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status
@@ -281,7 +281,7 @@ def catch_up() -> int:
                 rewards.settle(locked)
                 count += 1
             else:
-                review.recheck(locked)
+                queue.recheck(locked)
     return count
 
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
-from grading import clock, monitoring, review
+from grading import clock, monitoring
 from grading.evidence import material
 from grading.judging import enqueuing, judges
 from grading.judging.allowance import quota
@@ -26,6 +26,7 @@ from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreeme
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
+from grading.review import queue
 from grading.reward import rewards
 from grading.reward.decide import MAX_READINGS
 from grading.reward.explain import number
@@ -122,7 +123,7 @@ def apply(
             grade = _grade_without_verdict(job, answer.result, decision)
             enqueuing.record(session, grade, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        flagged = review.recheck(session, alarms=False)
+        flagged = queue.recheck(session, alarms=False)
         if outcome is AttemptOutcome.GRADED:
             enqueuing.after_verdict(session, attempt.job)
     # A failure may open an alarm; a verdict after failures may end one.
@@ -206,7 +207,7 @@ def park(job: JudgeJob, session: Session, grade: SourceGrade, now: dt.datetime) 
     )
     enqueuing.record(session, grade, parallel=not job.is_first)
     rewards.settle(session)
-    review.recheck(session)
+    queue.recheck(session)
 
 
 def record_wait(job: JudgeJob, grade: SourceGrade) -> None:
@@ -216,7 +217,7 @@ def record_wait(job: JudgeJob, grade: SourceGrade) -> None:
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=grade.reason):
             enqueuing.record(session, grade)
             rewards.settle(session)
-            review.recheck(session)
+            queue.recheck(session)
 
 
 def compute_score(graded: Graded, rubric: Rubric) -> VerdictScore | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from grading import review
 from grading.days import midnight
 from grading.insight import agents, since
 from grading.insight.changes import compare
@@ -14,6 +13,7 @@ from grading.insight.core.results import PeriodChange, Span
 from grading.insight.sentences import write_letter, write_subject
 from grading.models import WeeklyLetter
 from grading.monitoring import outbox
+from grading.review import queue
 
 WEEK = dt.timedelta(days=7)
 # A letter is written at this hour of Monday in the site's zone, or at the first turn after it.
@@ -69,7 +69,7 @@ def compose(monday: dt.date) -> LetterDraft:
 
 def review_sentence() -> str:
     """How much waits for review."""
-    waiting = review.count().open
+    waiting = queue.count().open
     if not waiting:
         return "No sessions wait for review."
     if waiting == 1:

@@ -17,24 +17,9 @@ from grading.review import corrections, queue, records
 from grading.review.claims import FREE
 from grading.review.corrections import CorrectionError
 from grading.review.effects import changes, measure
-from grading.review.notes import comment, flag, reveal, unflag
-from grading.review.seen import hides_judge, persons_grade
+from grading.review.seen import persons_grade
 from grading.reward import rewards
 from grading.vocabulary import Source
-
-__all__ = [
-    "ClaimLost",
-    "adopt",
-    "comment",
-    "flag",
-    "hides_judge",
-    "is_opinion",
-    "last_of",
-    "reveal",
-    "submit",
-    "undo",
-    "unflag",
-]
 
 VERDICTS = (*GRADING, Answer.EXCLUDE)
 

@@ -21,28 +21,9 @@ from bandit.models import Erasure, LedgerEntry
 from grading.models import Grade, ReviewAnswer, Session, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.judges import ENOUGH, IDENTITY, WINDOW, CalibrationStatus, JudgeInstrument, compared, in_use
+from grading.monitoring.judges import ENOUGH, IDENTITY, WINDOW, JudgeInstrument, compared
 from grading.review.agreement import Agreement, JudgeHumanPair, MeanEstimate, agreement
 from grading.review.ppi import ArmMean, GradeSums, arm_mean
-
-__all__ = [
-    "ENOUGH",
-    "BlindPair",
-    "BlindPairs",
-    "Calibration",
-    "CalibrationStatus",
-    "JudgeInstrument",
-    "arm_means",
-    "calibrations",
-    "for_grader",
-    "in_use",
-    "latest_arm_means",
-    "narrow",
-    "pairs",
-    "recent_graders",
-    "store_arm_means",
-    "verdict_sums",
-]
 
 # The name of the stored reading.
 ARM_MEANS = "means of arms by judges and people"

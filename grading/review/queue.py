@@ -14,39 +14,12 @@ from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.models.sessions import Whose
 from grading.review import random_slice, records
-from grading.review.claims import CLAIM, FREE, Queued, in_order, next_for, release, take
+from grading.review.claims import FREE
 from grading.review.effects import changes, measure
-from grading.review.filters import QueueFilters, offered_to, waiting
-from grading.review.impact import first_guess, prioritise
+from grading.review.filters import offered_to
+from grading.review.impact import first_guess
 from grading.review.seen import is_outdated, persons_grade
 from grading.vocabulary import NO_REWARD
-
-__all__ = [
-    "CLAIM",
-    "NEW_EVIDENCE",
-    "Counts",
-    "QueueFilters",
-    "Queued",
-    "add",
-    "assign",
-    "by_a_person",
-    "close",
-    "count",
-    "dismiss",
-    "enter",
-    "in_order",
-    "leave",
-    "next_for",
-    "prioritise",
-    "recheck",
-    "release",
-    "require_answers",
-    "state_of",
-    "sync_item",
-    "take",
-    "take_off",
-    "waiting",
-]
 
 NEW_EVIDENCE = "new evidence arrived after your grade"
 # Items that leave the queue when their reason is gone. Those added by a person or for new evidence wait for a person.

@@ -16,6 +16,7 @@ from grading.days import midnight
 from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet, Whose
+from grading.monitoring import judges
 from grading.review import calibration
 from grading.vocabulary import Source
 
@@ -197,7 +198,7 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
         jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
         return sessions.filter(pk__in=jobs.values("session"))
     if behind is Behind.COMPARED:
-        standing = calibration.in_use()
+        standing = judges.in_use()
         return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
     settled = Q(reward_source__gt="")
     graded = settled & ~Q(reward_source=Source.FLOOR)

@@ -19,9 +19,8 @@ from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.sessions import yours
-from grading.monitoring.judges import about_quota
-from grading.review import calibration
-from grading.review.calibration import CalibrationStatus
+from grading.monitoring import judges
+from grading.monitoring.judges import CalibrationStatus, about_quota
 from grading.screens.quota.judge_state import Banner, JudgeState, banner, first_quota, judge_state, with_alarms
 
 # Each entry with the folders of its pages. The first entry that has a page's folder is the current one.
@@ -169,7 +168,7 @@ class PageFrame:
     @cached_property
     def calibration(self) -> CalibrationStatus | None:
         """Whether the judge in use is calibrated; None before its first verdict."""
-        return calibration.in_use()
+        return judges.in_use()
 
     @property
     def uncalibrated(self) -> str:

@@ -22,7 +22,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit.selection import NothingEligible, select
-from grading import intake, review
+from grading import intake
 from grading.intake.first_word import Speaker
 from grading.judging import worker
 from grading.judging.allowance import budget, quota
@@ -31,6 +31,7 @@ from grading.models.agents import TokenScope
 from grading.models.judging import Purpose
 from grading.models.review import Answer
 from grading.outcomes import following
+from grading.review import answers, notes
 from grading.roles import REVIEWER
 from grading.simulator import Mode, Simulator
 from grading.story import repository
@@ -426,9 +427,9 @@ def grade(past: PastSession, session: Session) -> None:
         reason = "Read the notes: more of them are new to us than the verdict says"
     if past.is_hampered:
         value, reason = past.verdict - 0.1, "Nothing was installed, so nothing was tried"
-    review.reveal(session, reviewer)  # not blind: which sessions the random slice has differs from site to site
+    notes.reveal(session, reviewer)  # not blind: which sessions the random slice has differs from site to site
     claim = f"history-{past.name}"
-    review.submit(session, reviewer, answer=Answer.GRADE, value=round(value, 2), reason=reason, claim=claim)
+    answers.submit(session, reviewer, answer=Answer.GRADE, value=round(value, 2), reason=reason, claim=claim)
 
 
 def judge_session(session: Session) -> None:

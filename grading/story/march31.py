@@ -19,7 +19,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 
-from grading import clock, intake, monitoring, review
+from grading import clock, intake, monitoring
 from grading.days import start_of_day
 from grading.intake.erasing import erase
 from grading.intake.first_word import Speaker
@@ -340,7 +340,7 @@ def correct(by: User) -> None:
     session = _first()
     if persons_grade(session) is None:
         why, claim = "The pull request was merged", f"march31-{session.pk}"
-        review.submit(session, by, answer=Answer.GRADE, value=CORRECTED, reason=why, claim=claim)
+        answers.submit(session, by, answer=Answer.GRADE, value=CORRECTED, reason=why, claim=claim)
 
 
 def _is_corrected(_incident: Incident) -> bool:

@@ -25,7 +25,7 @@ from grading.models import (
     Session,
     Settlement,
 )
-from grading.review import record_correction, undo
+from grading.review.corrections import record_correction, undo
 from grading.reward import rewards
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source

@@ -8,12 +8,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit.selection import complete, select
-from grading import review
 from grading.evidence import store
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.models.quota import QuotaState
+from grading.review import queue
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import quota as quota_cast
@@ -125,4 +125,4 @@ def receive(session: Session, kind: EvidenceKind, data: bytes, filename: str = "
 def settled(session: Session) -> None:
     with transaction.atomic():
         rewards.settle(session)
-        review.recheck(session)
+        queue.recheck(session)

@@ -11,10 +11,13 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit.reading import posterior_of
-from grading import monitoring, review
+from grading import monitoring
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, calibration, promises, queue
+from grading.monitoring import judges
+from grading.review import answers, calibration, claims, corrections, promises, queue
+from grading.review.corrections import StaleReview
+from grading.review.seen import evidence_version
 from grading.reward import explain, rewards
 from grading.vocabulary import Source
 from tests.casts.review import learned
@@ -46,7 +49,7 @@ def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at(site):
         site.on(session).answered_blind(rita, 0.1, slice_probability=None, stratum="flagged")
     assert ReviewAnswer.objects.filter(blind_value__isnull=False).count() == 40
     assert calibration.calibrations() == []
-    assert calibration.in_use().blind == 0
+    assert judges.in_use().blind == 0
     monitoring.watch()
     assert "0 of 20 blind grades" in alarms("A30")[0]
 
@@ -67,7 +70,7 @@ def test_i146_one_detector_more_changes_no_figure_of_the_judge(site):
 def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway(site):
     """Leaving it out would make the slice a sample of what no rule found."""
     site.on(judged(site, 0.6)).answered_blind(site.person("rita", "reviewer"), 0.5, stratum="flagged")
-    assert calibration.in_use().blind == 1
+    assert judges.in_use().blind == 1
 
 
 # --- I147: no human ground truth at all ------------------------------------------------------------------------------
@@ -135,7 +138,7 @@ def test_i148_a_correction_says_which_evidence_and_which_settlement_it_judged(si
     seen = rewards.live(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the patch")
     assert answer.settlement == seen
-    assert answer.evidence_sha256 == review.evidence_version(session)
+    assert answer.evidence_sha256 == evidence_version(session)
     assert answer.grade.evidence == {
         "evidence_sha256": answer.evidence_sha256,
         "settlement": seen.pk,
@@ -152,10 +155,10 @@ def test_i148_new_evidence_asks_again_and_the_grade_stays_until_somebody_answers
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     item = ReviewItem.objects.get(session=session)
     assert (item.state, item.entered_as, item.why) == (ItemState.OPEN, QueueEntry.EVIDENCE, queue.NEW_EVIDENCE)
-    assert queue.next_for(rita, "page") == item
+    assert claims.next_for(rita, "page") == item
     assert rewards.live(session).value == 0.5
     again = answers.submit(session, rita, answer=Answer.GRADE, value=0.6, claim="page")
-    assert again.evidence_sha256 == review.evidence_version(session)
+    assert again.evidence_sha256 == evidence_version(session)
     assert ReviewItem.objects.get(session=session).state == ItemState.DONE
 
 
@@ -178,7 +181,7 @@ def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference
     opened = rewards.live(session)
     site.on(session).judged(0.9).settle()
     before = learned()
-    with pytest.raises(review.StaleReview) as refused:
+    with pytest.raises(StaleReview) as refused:
         answers.submit(session, rita, answer=Answer.ACCEPT, seen_revision=opened.revision)
     told = str(refused.value)
     assert f"you saw {explain.number(opened.value)} by {opened.source}" in told
@@ -190,14 +193,14 @@ def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference
 
 def test_i149_a_form_opened_before_new_evidence_is_refused_even_where_the_reward_is_the_same(site):
     rita, session = site.person("rita", "reviewer"), submit("s1", log=b"")
-    opened, evidence = rewards.live(session), review.evidence_version(session)
+    opened, evidence = rewards.live(session), evidence_version(session)
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     seen = {"seen_revision": rewards.live(session).revision, "seen_evidence": evidence}
-    with pytest.raises(review.StaleReview, match="New evidence arrived while this page was open") as refused:
+    with pytest.raises(StaleReview, match="New evidence arrived while this page was open") as refused:
         answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="r", **seen)
     assert refused.value.current == rewards.live(session)
     stale = {"seen_revision": opened.revision, "seen_evidence": evidence}
-    with pytest.raises(review.StaleReview) as refused:
+    with pytest.raises(StaleReview) as refused:
         answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="r", **stale)
     assert "Evidence added since: patch" in str(refused.value)
     assert [row.kind for row in refused.value.added] == ["patch"]
@@ -306,7 +309,7 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
         for number, day in enumerate(days):
             session = site.session(arms[number % 3], external_id=f"i151 {wrong} {number}", ended_at=day).session
             if number % 5 == 0 and not wrong:
-                review.record_correction(session, rita, value=0.8)
+                corrections.record_correction(session, rita, value=0.8)
                 continue
             site.on(session).judged(0.1 if number % 5 == 0 else 0.6, **GRADER).settle()
 

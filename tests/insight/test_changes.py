@@ -8,7 +8,7 @@ from grading.insight import changes, sentences
 from grading.insight.core.results import PartName, Span
 from grading.insight.loading import CellFilter
 from grading.models.judging import JobState, Purpose
-from grading.review import record_correction
+from grading.review.corrections import record_correction
 from grading.vocabulary import Outcome, Source
 from tests.insight.helpers import AFTER, BEFORE, NEW, hand_in
 

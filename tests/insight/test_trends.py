@@ -8,7 +8,7 @@ from grading.insight.core.results import Span, TrendSplit, TrendStep
 from grading.insight.loading import CellFilter
 from grading.insight.trends import cut, load_trend
 from grading.models import SessionFacts
-from grading.review import record_correction
+from grading.review.corrections import record_correction
 from grading.vocabulary import Source
 from tests.site import NOON
 

@@ -9,10 +9,11 @@ import time_machine
 from django.contrib.auth.models import User
 from django.db import connection
 
-from grading import letters, review
+from grading import letters
 from grading.models import Notice, NoticeChannel, Session, WeeklyLetter
 from grading.models.notices import About, Mail, Webhook
 from grading.monitoring import notices
+from grading.review import corrections
 from tests.casts.notice import MailServer, WebServer, serving
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +122,7 @@ def test_a_week_without_sessions_sends_nothing(site, worked, web):
 def test_a_letter_stays_as_it_was_written(site, worked, web):
     write(DUE)
     before = WeeklyLetter.objects.values_list("sentences").get()
-    review.record_correction(
+    corrections.record_correction(
         Session.objects.latest("ended_at"), site.person("rita", "reviewer"), value=0.9, reason="it works"
     )
     assert not write(DUE + dt.timedelta(hours=1))

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import monitoring, review
+from grading import monitoring
 from grading.health.liveness import Liveness
 from grading.judging import sweeper
 from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Rubric, RuleRun, Session
@@ -18,7 +18,7 @@ from grading.monitoring import attending
 from grading.monitoring.alarms import run_rules
 from grading.monitoring.judges import about_quota
 from grading.monitoring.rule import Finding
-from grading.review import answers
+from grading.review import answers, corrections, notes, queue
 from grading.vocabulary import Reason, Source
 from tests.casts import quota as quota_cast
 from tests.casts.page import flat
@@ -73,9 +73,9 @@ def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work(site):
 def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back(site):
     rita = site.person("rita", "reviewer")
     session = inspected(site, trajectory=None)
-    review.record_correction(session, rita, value=0.8, reason="merged")
+    corrections.record_correction(session, rita, value=0.8, reason="merged")
     assert not monitoring.flagged_sessions().exists()
-    review.undo(session.grades.get(source="human"), rita)
+    corrections.undo(session.grades.get(source="human"), rita)
     assert monitoring.flagged_sessions().get().session == session
 
 
@@ -164,7 +164,7 @@ def test_work_that_somebody_graded_meanwhile_waits_for_nothing(site, by, setting
     if by == "judge":
         site.on(session).judged(0.1)
     else:
-        review.record_correction(session, site.person("rita", "reviewer"), value=0.8, reason="merged")
+        corrections.record_correction(session, site.person("rita", "reviewer"), value=0.8, reason="merged")
     with time_machine.travel(NOON + dt.timedelta(days=3), tick=False):
         sweeper.sweep()
     assert not Flag.objects.exists()
@@ -220,26 +220,26 @@ def test_an_unflagged_session_is_settled_once_and_its_reward_never_moves(site):
 def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one(site):
     rita = site.person("rita", "reviewer")
     session = inspected(site, journal=0.32)
-    review.record_correction(session, rita, value=0.8, reason="merged")
+    corrections.record_correction(session, rita, value=0.8, reason="merged")
     assert strata(session)[-1] == ("apply", "human", "")
-    review.undo(session.grades.get(source="human"), rita)
+    corrections.undo(session.grades.get(source="human"), rita)
     assert strata(session)[-1] == ("apply", "journal", "flagged")
 
 
 def test_a_persons_flag_and_its_return_move_the_reward_along(site):
     rita = site.person("rita", "reviewer")
     session = inspected(site, journal=0.32, proof=False)
-    flag = review.flag(session, rita, "the journal is another session's")
+    flag = notes.flag(session, rita, "the journal is another session's")
     assert strata(session)[-1] == ("apply", "journal", "flagged")
-    review.unflag(flag, rita)
+    notes.unflag(flag, rita)
     assert strata(session)[-1] == ("apply", "journal", "")
 
 
 def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward(site):
     rita = site.person("rita", "reviewer")
     session = inspected(site, journal=0.32)
-    review.recheck(session)
-    answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
+    queue.recheck(session)
+    answer = answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
     assert strata(session)[-1] == ("apply", "journal", "")
     answers.undo(answer, rita)
     assert strata(session)[-1] == ("apply", "journal", "flagged")

@@ -13,11 +13,12 @@ from django.utils import timezone
 from bandit import versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Arm
-from grading import monitoring, review
+from grading import monitoring
 from grading.models import Flag, Grade, Session
 from grading.monitoring.operation import incomplete
 from grading.monitoring.rewards import collapse, disagreement, drift
 from grading.monitoring.sessions import repeated
+from grading.review import corrections
 from grading.reward import rewards
 from grading.vocabulary import Source, Status
 from tests.casts import logs
@@ -343,7 +344,7 @@ def test_a_newer_agent_does_not_change_what_is_usual_for_the_older_ones(site):
 def test_a_person_ends_the_disagreement(site):
     usually(0.0)
     session = both(site, 0.9, 0.1)
-    review.record_correction(session, site.person("rita", "reviewer"), value=0.5, reason="read it")
+    corrections.record_correction(session, site.person("rita", "reviewer"), value=0.5, reason="read it")
     assert flags("A3") == {}
 
 

@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from bandit import arms
 from bandit.models import Arm
-from grading import monitoring, review
+from grading import monitoring
 from grading.models import Alarm, Session, Settlement
 from grading.monitoring.alarms import run_rules
 from grading.monitoring.arms import find_silence
 from grading.monitoring.streaks import ObservedSession, SessionEnding
+from grading.review import corrections
 from grading.reward import state
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts.page import flat
@@ -136,7 +137,7 @@ def test_a_grade_within_the_run_resolves_it(site, rita):
     usual()
     run = silent(site, "code", 9)
     assert look()
-    review.record_correction(run[4], rita, value=0.7, reason="it works")
+    corrections.record_correction(run[4], rita, value=0.7, reason="it works")
     assert look_again() == []
 
 
@@ -145,7 +146,7 @@ def test_a_person_who_says_that_it_was_infrastructure_resolves_it(site, rita):
     run = silent(site, "code", 9)
     assert look()
     for each in run:
-        review.record_correction(each, rita, exclude=True, reason="the disk was full")
+        corrections.record_correction(each, rita, exclude=True, reason="the disk was full")
     assert look_again() == []
 
 

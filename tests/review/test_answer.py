@@ -2,8 +2,9 @@
 
 import pytest
 
+from grading.monitoring.judges import JudgeInstrument
 from grading.review.agreement import JudgeHumanPair, agreement
-from grading.review.calibration import Calibration, JudgeInstrument
+from grading.review.calibration import Calibration
 from grading.review.trust import Share
 from grading.screens.desk.answer import TrustFacts, answer
 

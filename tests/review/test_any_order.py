@@ -7,11 +7,11 @@ from hypothesis.extra.django import TestCase
 from bandit import arms, audit, ledger, merging
 from bandit.erasure import permit
 from bandit.models import Arm, BanditKind, Bucket, LedgerEntry
-from grading import review
 from grading.intake import naming
 from grading.models import SessionLesson
 from grading.models.review import Answer
 from grading.review import answers
+from grading.review.corrections import CorrectionError
 from grading.reward import rewards
 from tests.casts import lesson
 from tests.examples import examples
@@ -58,7 +58,7 @@ class TwoLiveRewardsOfOneSession(TestCase):
         for number, (verb, about) in enumerate(history):
             try:
                 self.act(verb, about, number)
-            except (ValueError, review.CorrectionError):
+            except (ValueError, CorrectionError):
                 continue
             self.check()
         lived = buckets()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, Place, QueueEntry
-from grading.review import answers, places, queue, random_slice, shares
+from grading.review import answers, claims, places, queue, random_slice, shares
+from grading.review.filters import QueueFilters, waiting
 from tests.casts.review import claim, flagged, item, name
 from tests.examples import examples
 from tests.site import NOON, Site
@@ -33,14 +34,14 @@ def handed_out(person, count, filters=None):
     """So many places, each answered: their items and whether they were by chance."""
     found = []
     for _ in range(count):
-        held = queue.next_for(person, page := claim(), filters)
+        held = claims.next_for(person, page := claim(), filters)
         found.append((held.pk, answered(person, held, page).place == Place.CHANCE))
     return found
 
 
 def listed(person, size=100, **filters):
-    filters = queue.QueueFilters(**filters)
-    found = queue.in_order(person, queue.waiting(person, filters), filters, size=size)
+    filters = QueueFilters(**filters)
+    found = claims.in_order(person, waiting(person, filters), filters, size=size)
     return [(each.pk, place == Place.CHANCE) for each, place in found.items if place]
 
 
@@ -79,27 +80,27 @@ def test_a_flagged_session_of_the_slice_has_its_turn_by_chance_as_any_other(rita
 def test_what_is_not_for_a_reviewer_stands_last_on_their_list(site, rita, omar):
     first, second = waits(site, rank=0.1, impact=0.9), waits(site, rank=0.2)
     queue.assign(first, omar, rita)
-    filters = queue.QueueFilters()
-    found = queue.in_order(rita, queue.waiting(rita, filters), filters, size=10)
+    filters = QueueFilters()
+    found = claims.in_order(rita, waiting(rita, filters), filters, size=10)
     assert found.items == ((second, Place.IMPACT), (first, None))
     assert found.all == 2
-    assert queue.next_for(rita, claim()) == second
+    assert claims.next_for(rita, claim()) == second
 
 
 def test_what_is_opened_by_hand_is_no_place_of_the_queue(site, rita):
     held = waits(site, rank=0.1)
-    assert queue.take(held, rita, page := claim())
+    assert claims.take(held, rita, page := claim())
     assert answered(rita, held, page).place == ""
 
 
 def test_a_claim_renewed_keeps_its_place_and_one_taken_over_does_not(site, rita, omar):
     waits(site, rank=0.1)
     with time_machine.travel(NOW, tick=False) as clock:
-        held = queue.next_for(rita, "hers", queue.QueueFilters(entered_as="slice"))
-        assert queue.take(held, rita, "her other page", from_own_page=True)
+        held = claims.next_for(rita, "hers", QueueFilters(entered_as="slice"))
+        assert claims.take(held, rita, "her other page", from_own_page=True)
         assert item(held.session).place == Place.CHANCE
         clock.shift(dt.timedelta(minutes=6))
-        assert queue.take(held, omar, "his")
+        assert claims.take(held, omar, "his")
         assert item(held.session).place == ""
 
 
@@ -241,13 +242,13 @@ def test_of_two_reviewers_each_has_three_of_ten_by_chance(long_queue, rita, omar
 
 def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(long_queue, rita):
     expected = listed(rita)[:10]
-    assert [queue.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
+    assert [claims.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
 
 
 def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(long_queue, rita):
     handed_out(rita, 2)
     for _ in range(3):
-        held = queue.next_for(rita, page := claim())
+        held = claims.next_for(rita, page := claim())
         assert item(held.session).place == Place.CHANCE
         answers.submit(held.session, rita, answer=Answer.SKIP, claim=page)
     assert handed_out(rita, 1)[0][1]
@@ -256,5 +257,5 @@ def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(long_queue, ri
 def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(long_queue, site, rita):
     for number in range(6):
         waits(site, rank=number / 10, arm="infra")
-    assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
-    assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))
+    assert sum(by_chance for _, by_chance in handed_out(rita, 6, QueueFilters(arm="infra"))) == 2
+    assert all(by_chance for _, by_chance in handed_out(rita, 4, QueueFilters(entered_as="slice")))

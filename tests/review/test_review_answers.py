@@ -8,11 +8,12 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 
 from bandit.reading import posterior_of
-from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, promises, queue
+from grading.review import answers, claims, notes, promises, queue
+from grading.review.corrections import CorrectionError, StaleReview
 from grading.review.effects import moves_of
+from grading.review.seen import evidence_version, hides_judge
 from grading.reward import rewards
 from tests.casts.review import claim, flagged, item, learned, name
 from tests.site import NOON
@@ -58,7 +59,7 @@ def test_accepting_puts_a_name_on_the_reward(site, rita):
 
 def test_the_floor_is_no_grade_to_accept(site, rita):
     session = site.session().settle()
-    with pytest.raises(review.CorrectionError, match="no grade to accept"):
+    with pytest.raises(CorrectionError, match="no grade to accept"):
         answers.submit(session, rita, answer=Answer.ACCEPT)
     assert not ReviewAnswer.objects.exists()
 
@@ -74,14 +75,14 @@ def test_excluding_takes_the_reward_away_and_closes_the_item(site, rita):
 @pytest.mark.parametrize("value", [None, -0.1, 1.01, float("nan")])
 def test_a_grade_must_be_a_number_from_0_to_1(site, rita, value):
     session = waits(site)
-    with pytest.raises(review.CorrectionError):
+    with pytest.raises(CorrectionError):
         answers.submit(session, rita, answer=Answer.GRADE, value=value, reason="r")
     assert item(session).state == ItemState.OPEN
 
 
 @pytest.mark.parametrize("answer", [Answer.SKIP, Answer.CANNOT_JUDGE])
 def test_what_says_no_grade_brings_none(site, rita, answer):
-    with pytest.raises(review.CorrectionError, match="says no grade"):
+    with pytest.raises(CorrectionError, match="says no grade"):
         answers.submit(waits(site), rita, answer=answer, value=0.5, reason="r")
 
 
@@ -91,7 +92,7 @@ def test_an_answer_keeps_what_was_on_the_screen(site, rita, settings):
     seen = rewards.live(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.4)
     assert answer.settlement == seen
-    assert answer.evidence_sha256 == review.evidence_version(session)
+    assert answer.evidence_sha256 == evidence_version(session)
     assert (answer.stratum, answer.slice_probability) == ("flagged", settings.REVIEW_SLICE)
     assert answer.grade.evidence["evidence_sha256"] == answer.evidence_sha256
 
@@ -119,7 +120,7 @@ def test_another_grade_from_the_same_page_is_stale(site, rita):
     session, page = waits(site), claim()
     given = {"answer": Answer.GRADE, "claim": page, "seen_revision": rewards.live(session).revision}
     answers.submit(session, rita, value=0.6, **given)
-    with pytest.raises(review.StaleReview, match=r"\.50 by judge .*\.60 by human"):
+    with pytest.raises(StaleReview, match=r"\.50 by judge .*\.60 by human"):
         answers.submit(session, rita, value=0.4, **given)
 
 
@@ -142,9 +143,9 @@ def test_undo_opens_the_item_again_and_gives_back_the_exact_buckets(site, rita):
     assert learned() == before
     assert (undone.answer, undone.undoes, undone.reason) == (Answer.UNDO, answer, "a slip")
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.PERSON)
-    with pytest.raises(review.CorrectionError, match="already"):
+    with pytest.raises(CorrectionError, match="already"):
         answers.undo(answer, rita)
-    with pytest.raises(review.CorrectionError, match="can’t be undone"):
+    with pytest.raises(CorrectionError, match="can’t be undone"):
         answers.undo(undone, rita)
 
 
@@ -188,23 +189,23 @@ def test_the_last_answer_is_what_undo_takes_back(site, rita, omar):
 def test_a_skipped_item_is_not_offered_to_the_same_person_today(site, rita, omar):
     session = waits(site)
     with time_machine.travel(NOON, tick=False) as clock:
-        assert queue.next_for(rita, "page").session == session
+        assert claims.next_for(rita, "page").session == session
         answers.submit(session, rita, answer=Answer.SKIP, claim="page")
-        assert queue.next_for(rita, "page") is None
-        assert queue.next_for(omar, "his") == item(session)
+        assert claims.next_for(rita, "page") is None
+        assert claims.next_for(omar, "his") == item(session)
         clock.shift(dt.timedelta(days=1))
-        assert queue.next_for(rita, "page") == item(session)
+        assert claims.next_for(rita, "page") == item(session)
 
 
 def test_a_skip_can_be_taken_back(site, rita):
     session = waits(site)
     answers.undo(answers.submit(session, rita, answer=Answer.SKIP), rita)
-    assert queue.next_for(rita, "page").session == session
+    assert claims.next_for(rita, "page").session == session
 
 
 def test_taking_a_skip_back_leaves_others_their_claims(site, rita, omar):
     skip = answers.submit(waits(site), rita, answer=Answer.SKIP)
-    held = queue.next_for(omar, "his")
+    held = claims.next_for(omar, "his")
     answers.undo(skip, rita)
     held.refresh_from_db()
     assert (held.claimed_by, held.claim) == (omar, "his")
@@ -212,7 +213,7 @@ def test_taking_a_skip_back_leaves_others_their_claims(site, rita, omar):
 
 def test_cannot_judge_needs_a_reason_and_dismisses(rita):
     session = flagged()
-    with pytest.raises(review.CorrectionError, match="Give a short reason"):
+    with pytest.raises(CorrectionError, match="Give a short reason"):
         answers.submit(session, rita, answer=Answer.CANNOT_JUDGE)
     answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="needs the customer's data")
     assert item(session).state == ItemState.DISMISSED
@@ -269,8 +270,8 @@ def test_an_item_for_several_is_not_offered_twice_to_one_of_them(site, rita, oma
     session = waits(site)
     queue.require_answers(item(session), 2)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
-    assert queue.next_for(rita, "page") is None
-    assert queue.next_for(omar, "his").session == session
+    assert claims.next_for(rita, "page") is None
+    assert claims.next_for(omar, "his").session == session
 
 
 def test_an_opinion_can_be_made_the_authoritative_grade(site, rita, omar):
@@ -285,7 +286,7 @@ def test_an_opinion_can_be_made_the_authoritative_grade(site, rita, omar):
     assert held.grade.author == olga
     assert (opinion.blind_value, held.blind_value, held.revealed) == (0.2, None, True)
     assert held.reason == "omar's answer holds: he knows the project"
-    with pytest.raises(review.CorrectionError, match="already in force"):
+    with pytest.raises(CorrectionError, match="already in force"):
         answers.adopt(held, olga)
     answers.undo(held, olga)
     assert reward(session) == (0.6, "human")
@@ -297,7 +298,7 @@ def test_only_a_grade_can_hold(site, rita):
     undone = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     answers.undo(undone, rita)
     for answer in (skip, undone):
-        with pytest.raises(review.CorrectionError, match="not undone"):
+        with pytest.raises(CorrectionError, match="not undone"):
             answers.adopt(answer, rita)
 
 
@@ -333,25 +334,25 @@ def test_wanting_fewer_people_closes_an_item_that_has_its_answers(site, rita):
 
 def test_the_judge_is_hidden_until_one_answers_or_looks(site, rita, omar):
     session = waits(site)
-    assert answers.hides_judge(session, rita)
-    answers.reveal(session, rita, 0.3)
-    assert not answers.hides_judge(session, rita)
-    assert answers.hides_judge(session, omar)
+    assert hides_judge(session, rita)
+    notes.reveal(session, rita, 0.3)
+    assert not hides_judge(session, rita)
+    assert hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.SKIP)
-    assert answers.hides_judge(session, omar)
+    assert hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.GRADE, value=0.5)
-    assert not answers.hides_judge(session, omar)
+    assert not hides_judge(session, omar)
 
 
 def test_nothing_is_hidden_where_no_judge_spoke(rita):
     session = flagged()
-    assert not answers.hides_judge(session, rita)
+    assert not hides_judge(session, rita)
 
 
 def test_what_one_said_before_looking_is_kept_and_the_first_counts(site, rita):
     session = waits(site)
-    first = answers.reveal(session, rita, 0.35)
-    assert answers.reveal(session, rita, 0.5) == first
+    first = notes.reveal(session, rita, 0.35)
+    assert notes.reveal(session, rita, 0.5) == first
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert (answer.blind_value, answer.revealed, answer.judge) == (0.35, True, first.judge)
     assert Reveal.objects.count() == 1
@@ -359,7 +360,7 @@ def test_what_one_said_before_looking_is_kept_and_the_first_counts(site, rita):
 
 def test_who_looked_first_said_nothing_blind(site, rita):
     session = waits(site)
-    answers.reveal(session, rita)
+    notes.reveal(session, rita)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert (answer.blind_value, answer.revealed) == (None, True)
 
@@ -387,8 +388,8 @@ def test_one_of_many_at_once_is_not_blind(site, rita):
 
 
 def test_a_typed_guess_must_be_a_grade(site, rita):
-    with pytest.raises(review.CorrectionError):
-        answers.reveal(waits(site), rita, 1.5)
+    with pytest.raises(CorrectionError):
+        notes.reveal(waits(site), rita, 1.5)
 
 
 # --- what it does ----------------------------------------------------------------------------------------------------
@@ -449,50 +450,50 @@ def test_an_alarm_that_ends_with_an_answer_is_among_its_effects(site, rita):
 
 def test_a_comment_says_something_of_bearable_length(site, rita):
     session = site.session().judged(0.5).recheck()
-    assert answers.comment(session, rita, " looks like the wrong log ").text == "looks like the wrong log"
+    assert notes.comment(session, rita, " looks like the wrong log ").text == "looks like the wrong log"
     for text in ("", "x" * 4001):
-        with pytest.raises(review.CorrectionError, match="1 to 4000"):
-            answers.comment(session, rita, text)
+        with pytest.raises(CorrectionError, match="1 to 4000"):
+            notes.comment(session, rita, text)
 
 
 def test_a_persons_flag_puts_a_session_into_the_queue_and_taking_it_back_takes_it_out(site, rita, omar):
     session = site.session().judged(0.5).recheck()
-    row = answers.flag(session, rita, "the log is another's")
+    row = notes.flag(session, rita, "the log is another's")
     assert (item(session).entered_as, item(session).why) == (QueueEntry.PERSON, "rita: the log is another's")
-    with pytest.raises(review.CorrectionError, match="rita has already flagged"):
-        answers.flag(session, omar, "mine too")
-    answers.unflag(row, rita)
+    with pytest.raises(CorrectionError, match="rita has already flagged"):
+        notes.flag(session, omar, "mine too")
+    notes.unflag(row, rita)
     assert item(session).state == ItemState.DONE
-    answers.flag(session, omar, "after all")
+    notes.flag(session, omar, "after all")
     assert item(session).state == ItemState.OPEN
 
 
 def test_a_flag_taken_back_leaves_what_else_speaks_for_the_session(rita):
     session = flagged()
-    answers.unflag(answers.flag(session, rita, "odd"), rita)
+    notes.unflag(notes.flag(session, rita, "odd"), rita)
     assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.RULE)
 
 
 def test_a_rules_flag_is_not_a_persons_to_take_back(rita):
     session = flagged()
-    with pytest.raises(review.CorrectionError, match="No real grade for a pull request or commit"):
-        answers.unflag(Flag.objects.get(session=session), rita)
+    with pytest.raises(CorrectionError, match="No real grade for a pull request or commit"):
+        notes.unflag(Flag.objects.get(session=session), rita)
 
 
 def test_a_flag_says_why(site, rita):
-    with pytest.raises(review.CorrectionError, match="reason"):
-        answers.flag(site.session().judged(0.5).recheck(), rita, " ")
+    with pytest.raises(CorrectionError, match="reason"):
+        notes.flag(site.session().judged(0.5).recheck(), rita, " ")
 
 
 def test_a_person_may_flag_what_was_dismissed(rita):
     session = flagged()
     queue.dismiss(item(session), rita, "not ours")
-    answers.flag(session, rita, "ours after all")
+    notes.flag(session, rita, "ours after all")
     assert item(session).state == ItemState.OPEN
 
 
 def test_a_grade_clears_a_persons_flag_too(site, rita):
     session = site.session().judged(0.5).recheck()
-    answers.flag(session, rita, "odd")
+    notes.flag(session, rita, "odd")
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["flags_cleared"] == ["person"]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from bandit import audit
-from grading import review
 from grading.models import Evidence, Flag, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState
-from grading.review import answers, claims, queue
+from grading.review import answers, claims, corrections, queue
+from grading.review.corrections import CorrectionError
 from grading.review.seen import is_outdated, persons_grade
 from grading.reward import rewards
 from grading.reward.decide import current
@@ -65,7 +65,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         session, rita, omar = flagged(), Site().person("rita", "reviewer"), Site().person("omar", "reviewer")
         queue.require_answers(item(session), 2)
         answers.submit(session, rita, answer=Answer.ACCEPT)
-        assert queue.next_for(omar, "omar's page") == item(session)
+        assert claims.next_for(omar, "omar's page") == item(session)
         queue.require_answers(item(session), 1)
         done = item(session)
         assert (done.state, done.claim, done.claimed_by, done.claimed_until) == (ItemState.DONE, "", None, None)
@@ -75,7 +75,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         before = learned()
         try:
             self._person_acts(session, reviewer, other, verb, given_value)
-        except review.CorrectionError:
+        except CorrectionError:
             assert learned() == before
         if verb == "expire":
             clock.shift(claims.CLAIM + dt.timedelta(seconds=1))
@@ -97,7 +97,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         elif verb == "want" and waiting:
             queue.require_answers(waiting, given_value)
         elif verb == "claim":
-            queue.next_for(reviewer, f"page {next(_numbers)}")
+            claims.next_for(reviewer, f"page {next(_numbers)}")
 
     def _again(self, session, reviewer):
         """The same request a second time: nothing new."""
@@ -133,7 +133,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
             Flag.objects.create(session=twin, rule=flag.rule, detail=flag.detail)
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
-                review.record_correction(twin, reviewer, value=held.value, exclude=held.value is None, reason="r")
+                corrections.record_correction(twin, reviewer, value=held.value, exclude=held.value is None, reason="r")
             else:
                 Site().on(twin).graded(source, held.value, held.reason)
         rewards.settle(twin)

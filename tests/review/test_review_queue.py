@@ -12,8 +12,9 @@ from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.models.sessions import Whose
-from grading.review import answers, priority, queue
-from grading.review.impact import Corrections, Stratum, first_guess, prior
+from grading.review import answers, claims, priority, queue
+from grading.review.filters import QueueFilters, waiting
+from grading.review.impact import Corrections, Stratum, first_guess, prior, prioritise
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests.casts.review import flagged, item, name
@@ -24,11 +25,11 @@ NOW = NOON + dt.timedelta(hours=1)
 
 
 def order(reviewer, **filters):
-    return [each.session for each in queue.waiting(reviewer, queue.QueueFilters(**filters))]
+    return [each.session for each in waiting(reviewer, QueueFilters(**filters))]
 
 
 def prioritised():
-    queue.prioritise(NOW)
+    prioritise(NOW)
     return dict(ReviewItem.objects.values_list("session", "impact"))
 
 
@@ -235,8 +236,8 @@ def test_items_are_written_once(site):
         for day in range(25)
     ]
     ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=QueueEntry.SLICE) for session in sessions)
-    assert queue.prioritise(NOW) == 100
-    assert queue.prioritise(NOW) == 0
+    assert prioritise(NOW) == 100
+    assert prioritise(NOW) == 0
 
 
 def test_the_sweep_keeps_the_order():
@@ -251,12 +252,12 @@ def test_the_sweep_keeps_the_order():
 def test_an_item_assigned_to_another_is_not_handed_out(rita, omar):
     session = flagged()
     queue.assign(item(session), omar, rita)
-    assert queue.next_for(rita, "page") is None
-    assert queue.next_for(omar, "his").session == session
+    assert claims.next_for(rita, "page") is None
+    assert claims.next_for(omar, "his").session == session
     assert Comment.objects.get().text == "Assigned to omar"
     queue.assign(item(session), None, rita)
-    queue.release(item(session), "his")
-    assert queue.next_for(rita, "page").session == session
+    claims.release(item(session), "his")
+    assert claims.next_for(rita, "page").session == session
 
 
 def test_filters_narrow_the_queue(site, rita, omar):
@@ -272,20 +273,20 @@ def test_filters_narrow_the_queue(site, rita, omar):
     assert order(rita, agent="alice") == order(rita, source="nonsense") == []
     answers.submit(rule, rita, answer=Answer.GRADE, value=0.3)
     assert order(rita, state="done") == [rule]
-    assert queue.next_for(rita, "page", queue.QueueFilters(arm="code", state="done")) is None
+    assert claims.next_for(rita, "page", QueueFilters(arm="code", state="done")) is None
 
 
 def test_filters_come_from_an_address_and_go_back_into_one():
-    filters = queue.QueueFilters.parse(QueryDict("arm=code&rule=&page=3&assigned=me&agent=a%00b"))
-    assert filters == queue.QueueFilters(arm="code", assigned="me", agent="a�b")
-    assert queue.QueueFilters.parse(QueryDict(filters.query)) == filters
-    assert not queue.QueueFilters.parse(QueryDict("page=3"))
-    assert queue.QueueFilters().query == ""
+    filters = QueueFilters.parse(QueryDict("arm=code&rule=&page=3&assigned=me&agent=a%00b"))
+    assert filters == QueueFilters(arm="code", assigned="me", agent="a�b")
+    assert QueueFilters.parse(QueryDict(filters.query)) == filters
+    assert not QueueFilters.parse(QueryDict("page=3"))
+    assert QueueFilters().query == ""
 
 
 def test_waiting_items_carry_people_and_rewards(rita):
     flagged()
-    (held,) = queue.waiting(rita)
+    (held,) = waiting(rita)
     assert (held.session.category.name, held.session.agent.name) == ("cross-repo", "bob")
     session = held.session
     assert (session.reward_value, session.reward_source, session.reward_final) == (0.32, "journal", False)

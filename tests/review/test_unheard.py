@@ -12,10 +12,11 @@ from django.utils import timezone
 from bandit import arms
 from bandit.models import Arm, Bandit
 from bandit.silence import heard_arms, unheard_arms
-from grading import monitoring, review, tasks
+from grading import monitoring, tasks
 from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.review import ItemState
-from grading.review.unheard import VOICES
+from grading.review import corrections, queue
+from grading.review.unheard import VOICES, flag_unheard
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests.casts.page import flat
@@ -76,16 +77,16 @@ MARK = "Possibly biased mean:"
 
 
 def test_an_empty_site_asks_nobody():
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
 
 
 def test_fewer_than_five_silent_sessions_or_older_ones_ask_nobody(site):
     graded(site, "code", 0.8, 16)
     silent(site, "code", 4)
     silent(site, "infra", 5, ago=28 * DAY)
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
     silent(site, "code", 1, ago=DAY + 4 * HOUR)
-    assert review.ask_about_silence() == 5
+    assert flag_unheard() == 5
 
 
 def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(site, client):
@@ -102,11 +103,11 @@ def test_an_arm_with_one_graded_abstention_is_heard(run, rita):
     days = (today - 27 * DAY, today)
     assert list(unheard()) == ["code"]
     assert heard_arms(bandit, days, VOICES, arms={"code"}) == set()
-    review.record_correction(run[3], rita, value=0.1, reason="it did nothing")
+    corrections.record_correction(run[3], rita, value=0.1, reason="it did nothing")
     assert heard_arms(bandit, days, VOICES, arms={"code"}) == {"code"}
     assert unheard() == {}
     assert heard_arms(bandit, days, VOICES, NOON - HOUR, arms={"code"}) == set()
-    review.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
+    corrections.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
     assert heard_arms(bandit, days, VOICES, arms={"code"}) == set()
 
 
@@ -126,7 +127,7 @@ def test_an_arm_that_is_not_chosen_is_not_asked_about(run):
 
 def test_five_drawn_at_random_go_to_a_person(run):
     """I23: a person grades some of the sessions that leave nothing to grade."""
-    assert review.ask_about_silence() == 5
+    assert flag_unheard() == 5
     assert set(flagged()) < {each.pk for each in run.all()}
     detail = Flag.objects.filter(rule="A36").first().detail
     assert detail == (
@@ -144,7 +145,7 @@ def test_five_drawn_at_random_go_to_a_person(run):
 def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(run, site, settings):
     def drawn():
         with site.rolled_back():
-            review.ask_about_silence()
+            flag_unheard()
             return sorted(Session.objects.filter(pk__in=flagged()).values_list("external_id", flat=True))
 
     first = drawn()
@@ -154,35 +155,35 @@ def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(run, site, s
 
 
 def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(run, site, clock, rita):
-    assert review.ask_about_silence() == 5
+    assert flag_unheard() == 5
     first = flagged()
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
     for each in ReviewItem.objects.filter(session__in=first):
-        review.dismiss(each, rita, "nothing to be seen for me either")
+        queue.dismiss(each, rita, "nothing to be seen for me either")
     assert flagged() == []
     clock.shift(27 * DAY)
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
     clock.shift(2 * DAY)
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
     silent(site, "code", 5, ago=-28 * DAY)
-    assert review.ask_about_silence() == 5
+    assert flag_unheard() == 5
     assert not set(flagged()) & set(first)
 
 
 def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(run, rita):
-    review.ask_about_silence()
+    flag_unheard()
     first, *others = flagged()
-    review.record_correction(Session.objects.get(pk=first), rita, value=0.4, reason="half of it")
-    assert review.ask_about_silence() == 0
+    corrections.record_correction(Session.objects.get(pk=first), rita, value=0.4, reason="half of it")
+    assert flag_unheard() == 0
     assert flagged() == others
 
 
 def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(run, site):
-    review.ask_about_silence()
+    flag_unheard()
     judged, *others = flagged()
     made = Session.objects.get(pk=judged)
     site.on(made).judged(0.3).settle()
-    review.ask_about_silence()
+    flag_unheard()
     assert flagged() == others
     assert Flag.objects.get(session=made, rule="A36").cleared_why == "it has a grade now"
     assert not ReviewItem.objects.filter(session=made, state=ItemState.OPEN, entered_as="rule").exists()
@@ -191,9 +192,9 @@ def test_one_that_the_judge_grades_meanwhile_leaves_the_queue(run, site):
 def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(run, site, clock):
     for each in run.all():
         site.on(each).with_judge_job()
-    assert review.ask_about_silence() == 0
+    assert flag_unheard() == 0
     clock.shift(DAY + HOUR)
-    assert review.ask_about_silence() == 5
+    assert flag_unheard() == 5
     assert JudgeJob.objects.open().count() == 23
 
 
@@ -210,14 +211,14 @@ def test_the_arm_is_marked_until_somebody_has_graded_one(run, site, client, rita
     assert shown.count(MARK) == 1
     assert "Possibly biased mean: 23 of 40 sessions left nothing to grade" in shown
     assert MARK in page(site, client, "/bandits/harness/")
-    review.ask_about_silence()
+    flag_unheard()
     assert "5 randomly drawn sessions wait for a person" in page(site, client)
-    review.record_correction(run[0], rita, value=0.4, reason="half of it")
+    corrections.record_correction(run[0], rita, value=0.4, reason="half of it")
     assert MARK not in page(site, client)
 
 
 def test_the_past_is_marked_as_it_was(run, site, client, rita, clock):
     clock.shift(2 * DAY)
-    review.record_correction(run[0], rita, value=0.4, reason="half of it")
+    corrections.record_correction(run[0], rita, value=0.4, reason="half of it")
     assert MARK not in page(site, client)
     assert MARK in page(site, client, f"/bandits/category/?at=2026-03-31&known={NOON + DAY:%Y-%m-%dT%H:%M}")

@@ -13,10 +13,9 @@ from bandit.eligibility import consumption_feedback, consumption_of_all
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion
 from bandit.reading import baseline_of, policy_of, posterior_of, rows_of, version_of
 from bandit.selection import complete, select
-from grading import review
 from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
-from grading.review import priority, promises
+from grading.review import answers, corrections, priority, promises
 from grading.review.trust import trust
 from grading.reward import calibrating, lessons, rewards
 from grading.screens.bandit import record, travel
@@ -73,9 +72,9 @@ def test_a_reward_says_what_gave_it(site):
 def test_a_verdict_takes_the_place_of_an_abstention_and_its_withdrawal_gives_it_back(site, rita):
     session = silent(site)
     before = list(Bucket.objects.filter(n__gt=0).values_list("grader", "n", "s", "q"))
-    review.record_correction(session, rita, value=0.8, reason="it fixed the build")
+    corrections.record_correction(session, rita, value=0.8, reason="it fixed the build")
     assert live(session) == [("human", "", 0.8)]
-    review.undo(Grade.objects.get(source="human"), rita, reason="that was another one")
+    corrections.undo(Grade.objects.get(source="human"), rita, reason="that was another one")
     assert live(session) == [("unscored", Reason.NOTHING_OBSERVABLE, 0)]
     assert list(Bucket.objects.filter(n__gt=0).values_list("grader", "n", "s", "q")) == before
     assert audit.audit() == []
@@ -89,7 +88,7 @@ def test_a_session_that_says_nothing_about_its_arm_leaves_no_row(site, outcome):
 
 def test_one_that_a_person_excluded_leaves_no_row(site, rita):
     session = silent(site)
-    review.record_correction(session, rita, exclude=True, reason="it never began")
+    corrections.record_correction(session, rita, exclude=True, reason="it never began")
     assert live(session) == []
 
 
@@ -338,7 +337,7 @@ def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(site, rita):
     read_by_a_calibration(site)
     made = [silent(site, category="code", ended_at=NOON - calibration_cast.DAY) for _ in range(5)]
     effects = {(each.bandit, each.arm): each for each in promises.effects([(made[0], 0.9)])}
-    review.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
+    corrections.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
     now = posterior_of("category", NOON).arms["code"]
     assert effects["category", "code"].mean_after == pytest.approx(now.mean)
 
@@ -360,6 +359,6 @@ def test_no_offset_is_of_them(site, rita):
         silent(site, category="code")
     session = calibration_cast.fell_back(0.2, arm="code")
     ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
-    review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="looked at it")
+    answers.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="looked at it")
     offsets = calibrating.proposal("category", NOON).offsets
     assert {each.source for each in offsets} == {"trajectory"}

@@ -8,10 +8,9 @@ from bandit.core.machine_human import advise_cap
 from bandit.models import Bandit, CalibrationVersion
 from bandit.reading import posterior_of
 from bandit.versions import StaleVersion, current_calibration
-from grading import review
 from grading.models import Grade, ReviewItem
 from grading.models.review import Answer
-from grading.review import answers
+from grading.review import answers, notes, queue
 from grading.reward import calibrating
 from grading.reward.human_pairs import human_pairs
 from grading.vocabulary import Source
@@ -27,7 +26,7 @@ def graded(session, person, value, *, probability=0.2):
     ReviewItem.objects.update_or_create(
         session=session, defaults={"slice_probability": probability, "entered_as": "slice"}
     )
-    return review.submit(session, person, answer=Answer.GRADE, value=value, reason="looked at it")
+    return answers.submit(session, person, answer=Answer.GRADE, value=value, reason="looked at it")
 
 
 def proposal(name="category"):
@@ -79,13 +78,13 @@ def test_a_grade_that_was_undone_counts_no_more(rita):
 def test_an_answer_without_a_value_is_no_pair(rita, said):
     session = review_cast.flagged()
     ReviewItem.objects.update(slice_probability=0.2)
-    review.submit(session, rita, answer=said, reason="another session's log")
+    answers.submit(session, rita, answer=said, reason="another session's log")
     assert pairs_of() == []
 
 
 def test_what_was_said_before_the_judge_was_revealed_counts(site, rita):
     session = site.session().judged(0.9).recheck()
-    review.reveal(session, rita, 0.4)
+    notes.reveal(session, rita, 0.4)
     graded(session, rita, 0.85)
     assert [(pair.machine, pair.human) for pair in pairs_of()] == [(0.9, 0.4)]
 
@@ -98,14 +97,14 @@ def test_who_accepts_a_number_on_the_screen_teaches_nothing(rita):
     for number in range(8):
         session = review_cast.flagged(0.32, external_id=f"accepted {number}")
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
-        review.submit(session, rita, answer=Answer.ACCEPT)
+        answers.submit(session, rita, answer=Answer.ACCEPT)
     assert proposal().offsets == before.offsets
     assert proposal().fingerprint == before.fingerprint
 
 
 def test_who_looked_first_teaches_nothing(site, rita):
     session = site.session().judged(0.9).recheck()
-    review.reveal(session, rita, None)
+    notes.reveal(session, rita, None)
     graded(session, rita, 0.85)
     assert pairs_of() == []
 
@@ -121,7 +120,7 @@ def test_two_people_on_one_session_are_one_pair_of_their_mean(site, rita):
 
 def test_a_floor_carries_no_evidence_and_is_no_pair(site, rita):
     session = site.session().settle()
-    review.recheck(session)
+    queue.recheck(session)
     graded(session, rita, 0.8)
     assert pairs_of() == []
 

@@ -15,10 +15,10 @@ from bandit.core.policy import Policy
 from bandit.core.residual import baseline
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Assignment, Bandit
-from grading import review
 from grading.intake.lessons import record
 from grading.intake.submission import SubmittedSession
 from grading.models import SessionLesson
+from grading.review import corrections
 from grading.reward import lessons
 from grading.reward.lessons.figures import Lesson, LessonSample
 from tests.bandit.helpers import policy
@@ -214,7 +214,7 @@ def test_what_has_no_reward_is_counted_and_left_out():
 def test_a_correction_moves_the_outcome(site):
     session = lesson_cast.session(0.5, at=days_ago(1), ask_first=None)
     assert one().sample.outcome.tolist() == [0.5]
-    review.record_correction(session, site.person("rita", "reviewer"), value=0.9, reason="merged")
+    corrections.record_correction(session, site.person("rita", "reviewer"), value=0.9, reason="merged")
     assert one().sample.outcome.tolist() == [0.9]
 
 
@@ -328,7 +328,7 @@ def test_what_is_learnt_may_undecide_a_lesson(site):
     assert decided() == {"ask-first"}
     rita = site.person("rita", "reviewer")
     for row in SessionLesson.objects.filter(taken=True).select_related("session"):
-        review.record_correction(row.session, rita, value=0.5, reason="no better than the others")
+        corrections.record_correction(row.session, rita, value=0.5, reason="no better than the others")
     assert decided() == frozenset()
 
 

@@ -8,10 +8,10 @@ from django.db import connection
 
 from bandit.merging import merge
 from bandit.models import Arm, Bandit, BanditKind, Bucket
-from grading import review
 from grading.intake import naming
 from grading.models import Flag, Session
 from grading.models.review import Answer
+from grading.review import answers, corrections
 from grading.reward import state
 from grading.vocabulary import Source
 from tests.bandit.helpers import reward
@@ -27,9 +27,9 @@ def sessions(site, rita):
         for category, harness in (("code", "codex"), ("news", "gptme"), ("infra", "claude-code"))
     ]
     site.on(rows[0]).judged(0.5).settle()
-    review.submit(rows[0], rita, answer=Answer.GRADE, value=0.75, reason="merged")
-    review.submit(rows[1], rita, answer=Answer.GRADE, value=1.0, reason="shipped")
-    review.undo(rows[1].grades.get(source=Source.HUMAN), rita, reason="not shipped")
+    answers.submit(rows[0], rita, answer=Answer.GRADE, value=0.75, reason="merged")
+    answers.submit(rows[1], rita, answer=Answer.GRADE, value=1.0, reason="shipped")
+    corrections.undo(rows[1].grades.get(source=Source.HUMAN), rita, reason="not shipped")
     merge(arm("infra"), arm("code"), by="otto")
     merge(arm("gptme", "harness"), arm("codex", "harness"), by="otto")
     naming.unmerge(arm("gptme", "harness"), by="otto")

@@ -13,12 +13,12 @@ from django.utils import timezone
 from bandit import ledger, merging
 from bandit.chance import key_id
 from bandit.models import Arm
-from grading import review
 from grading.intake import erasing
 from grading.judging import earlier, enqueuing, ordering, sweeper, worker
 from grading.judging.allowance import budget
 from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JudgeRole
+from grading.review import corrections
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests.casts import intake
@@ -147,8 +147,8 @@ def test_a_submission_again_a_late_transcript_and_a_verdict_draw_nothing_again(s
     site.upload("s-1", intake.claude("s-1", *work, intake.says("Done.")), journal="Merged it.")
     made = Session.objects.get()
     assert rewards.live(made).source != Source.FLOOR
-    review.record_correction(made, rita, value=0.2, reason="no")
-    review.undo(made.grades.get(source="human"), rita, reason="yes")
+    corrections.record_correction(made, rita, value=0.2, reason="no")
+    corrections.undo(made.grades.get(source="human"), rita, reason="yes")
     assert draws() == before
 
 

@@ -9,10 +9,11 @@ from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import monitoring, review
+from grading import monitoring
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
-from grading.review import promises
+from grading.review import corrections, notes, promises
+from grading.review.corrections import CorrectionError, StaleReview
 from grading.reward import explain, rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import golden
@@ -129,10 +130,10 @@ def test_a_floor_forced_into_the_ledger_and_corrected_leaves_no_trace(site, sett
     settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 1.0}
     session = site.session().settle()
     assert [row[5:7] for row in buckets()] == [(1, 100_000)]
-    review.record_correction(session, reviewer, value=0.8, reason="the pull request was merged")
+    corrections.record_correction(session, reviewer, value=0.8, reason="the pull request was merged")
     assert [row[1] for row in buckets()] == ["human"]
     other = site.session("code").session
-    review.record_correction(other, reviewer, value=0.8, reason="right from the start")
+    corrections.record_correction(other, reviewer, value=0.8, reason="right from the start")
     by_arm = {row[0]: row[1:] for row in buckets()}
     assert by_arm["code"] == by_arm["cross-repo"]
 
@@ -160,8 +161,8 @@ def test_a_person_overrides_a_veto_and_undo_brings_it_back(site):
     session = site.session().with_failed_check().judged(0.9).session
     assert rewards.settle(session).value == 0.2
     before = buckets()
-    assert review.record_correction(session, reviewer, value=0.8, reason="the check itself is broken").value == 0.8
-    assert review.undo(Grade.objects.get(source="human"), reviewer).value == 0.2
+    assert corrections.record_correction(session, reviewer, value=0.8, reason="the check itself is broken").value == 0.8
+    assert corrections.undo(Grade.objects.get(source="human"), reviewer).value == 0.2
     assert buckets() == before
 
 
@@ -180,8 +181,8 @@ def test_a_stale_review_is_refused_with_what_changed(site):
     session = site.session().graded(Source.JOURNAL, 0.32).session
     seen = rewards.settle(session).revision
     site.on(session).judged(0.84).settle()
-    with pytest.raises(review.StaleReview, match=r"\.84"):
-        review.record_correction(session, reviewer, value=0.3, seen_revision=seen)
+    with pytest.raises(StaleReview, match=r"\.84"):
+        corrections.record_correction(session, reviewer, value=0.3, seen_revision=seen)
     assert not Grade.objects.filter(source="human").exists()
 
 
@@ -189,17 +190,17 @@ def test_a_stale_review_is_refused_with_what_changed(site):
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), None])
 def test_a_correction_must_be_a_number_from_0_to_1(site, value):
     reviewer = site.person("rita", "reviewer")
-    with pytest.raises(review.CorrectionError):
-        review.record_correction(site.session().session, reviewer, value=value, reason="x")
+    with pytest.raises(CorrectionError):
+        corrections.record_correction(site.session().session, reviewer, value=value, reason="x")
 
 
 @pytest.mark.django_db
 def test_a_correction_that_moves_the_grade_much_needs_a_reason(site):
     reviewer = site.person("rita", "reviewer")
     session = site.session().judged(0.5).settle()
-    with pytest.raises(review.CorrectionError, match="reason"):
-        review.record_correction(session, reviewer, value=0.8)
-    assert review.record_correction(session, reviewer, value=0.6).value == 0.6
+    with pytest.raises(CorrectionError, match="reason"):
+        corrections.record_correction(session, reviewer, value=0.8)
+    assert corrections.record_correction(session, reviewer, value=0.6).value == 0.6
 
 
 @pytest.mark.django_db
@@ -277,11 +278,11 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
 
     def _apply(self, session, verb, given_value, reviewer):
         if verb == "human":
-            review.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
+            corrections.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
         elif verb == "undo":
             last = Grade.objects.filter(session=session, source="human", withdraws=None, withdrawn_by=None).last()
             if last is not None:
-                review.undo(last, reviewer)
+                corrections.undo(last, reviewer)
         elif verb == "check failed" and not rewards.vetoes(session):
             Site().on(session).with_failed_check()
         elif verb == "check passed":
@@ -289,9 +290,9 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         elif verb == "pull request":
             Site().on(session).with_pull_request()
         elif verb == "flag" and not by_hand(session):
-            review.flag(session, reviewer, "odd")
+            notes.flag(session, reviewer, "odd")
         elif verb == "unflag" and by_hand(session):
-            review.unflag(by_hand(session), reviewer)
+            notes.unflag(by_hand(session), reviewer)
         elif verb in set(Source):
             self._grade(session, Source(verb), given_value)
         rewards.settle(session)
@@ -316,11 +317,11 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
                 excluded = held.value is None
-                review.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
+                corrections.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
             else:
                 Site().on(twin).graded(source, held.value, held.reason)
         if by_hand(session):
-            review.flag(twin, reviewer, "odd")
+            notes.flag(twin, reviewer, "odd")
         rewards.settle(twin)
         monitoring.inspect(twin)
 
@@ -334,7 +335,7 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(site, value):
     session = site.session().graded(Source.JOURNAL, 0.32).settle()
     with time_machine.travel(NOON, tick=False):
         promised = {move.bandit: move for move in promises.effects([(session, value)]) if move.touched}["category"]
-        review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
+        corrections.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", NOON)
     assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)
     assert promised.share_after == now.share_of_next_100("cross-repo")

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from grading import monitoring, review, tasks
+from grading import monitoring, tasks
 from grading.evidence.receiving import EvidenceReading
 from grading.intake import fields
 from grading.intake.submission import SubmittedSession
@@ -16,7 +16,7 @@ from grading.models import Grade, Session
 from grading.models.grades import question_of
 from grading.models.review import Answer
 from grading.models.sessions import CategoryOrigin
-from grading.review import notes
+from grading.review import answers, corrections, notes
 from grading.reward import outcomes, rewards, state
 from grading.roles import REVIEWER
 from grading.vocabulary import Outcome, Reason, Source, Status
@@ -54,9 +54,9 @@ def test_it_follows_verdicts_corrections_undos_and_flags(site):
     seen.append(Session.objects.get().reward_source)
     notes.flag(session, rita, "look at this")
     assert Session.objects.get().open_flags == 1
-    review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="merged")
+    answers.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="merged")
     seen.append(Session.objects.get().reward_source)
-    review.undo(session.grades.get(source=Source.HUMAN), rita, reason="not so")
+    corrections.undo(session.grades.get(source=Source.HUMAN), rita, reason="not so")
     seen.append(Session.objects.get().reward_source)
     assert seen == ["journal", "judge", "human", "judge"]
     assert differing() == []

@@ -10,10 +10,11 @@ import time_machine
 from django.utils import timezone
 
 from bandit.reading import posterior_of
-from grading import monitoring, review
+from grading import monitoring
 from grading.models import Flag, Grade, Reveal, ReviewAnswer, Session
 from grading.models.review import Answer
-from grading.review import answers, bulk, queue
+from grading.review import answers, bulk, claims, queue
+from grading.review.corrections import CorrectionError
 from grading.reward import rewards
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Source
@@ -175,7 +176,7 @@ def test_one_session_that_refuses_keeps_all_from_being_saved(site, reviewer, pas
 
 def test_a_session_that_somebody_else_holds_keeps_all_from_being_saved(reviewer, omar, past):
     item = queue.add(past[0], omar, "look")
-    assert queue.take(item, omar, "a page of omar's")
+    assert claims.take(item, omar, "a page of omar's")
     assert "has claimed this session" in send(reviewer, past, value=".85")
     assert not ReviewAnswer.objects.exists()
 
@@ -220,7 +221,7 @@ def test_the_panel_alone_answers_what_is_typed(reviewer, past):
 def test_more_than_two_hundred_are_refused(reviewer, rita):
     html = flat(reviewer.get("/review/bulk/", {"session": list(range(1, 202))}))
     assert "At most 200 sessions can be corrected at once; 201 are selected" in html
-    with pytest.raises(review.CorrectionError, match="1 to 200"):
+    with pytest.raises(CorrectionError, match="1 to 200"):
         bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
 
 

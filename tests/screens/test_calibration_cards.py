@@ -12,9 +12,9 @@ from django.test import Client
 
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
-from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
+from grading.review import answers
 from grading.reward import calibrating
 from grading.screens import charts
 from grading.screens.calibration.view import FALLBACK_AUC
@@ -279,7 +279,7 @@ def test_the_table_of_offsets_lists_strata_with_pairs_or_rewards(site, operator)
     for _ in range(3):
         session = review_cast.flagged(0.3)
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
-        review.submit(session, rita, answer=Answer.GRADE, value=0.7, reason="merged")
+        answers.submit(session, rita, answer=Answer.GRADE, value=0.7, reason="merged")
     review_cast.flagged(0.3)
     found, shown = card_of(operator)
     assert [(offset.key, offset.pairs, rewards) for offset, rewards in found.offsets] == [

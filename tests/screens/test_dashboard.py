@@ -7,12 +7,13 @@ import pytest
 from django.utils import timezone
 
 from bandit import selection
-from grading import monitoring, review
+from grading import monitoring
 from grading.judging.allowance import budget
 from grading.models import Alarm, Flag, ReviewItem
 from grading.models.judging import AttemptOutcome, Purpose
 from grading.models.quota import QuotaState
-from grading.review import trust
+from grading.review import queue, trust
+from grading.review.filters import QueueFilters, waiting
 from grading.review.trust import Behind
 from grading.screens.dashboard.starving import starving
 from grading.vocabulary import Outcome, Reason, Source
@@ -144,12 +145,12 @@ def test_the_button_leads_to_exactly_as_many_items_as_it_names(site, rita, clien
     for _ in range(3):
         session = settled(site, journal=0.3)
         site.on(session).with_pull_request()
-        review.recheck(session)
-    review.recheck(settled(site, journal=0.3))
+        queue.recheck(session)
+    queue.recheck(settled(site, journal=0.3))
     html = flat(client.get("/"))
     assert "3 rewards contradict a commit or a pull request" in html
     assert '<a class="btn primary" href="/review/?rule=A1">Review the three</a>' in html
-    assert review.waiting(rita, review.QueueFilters(rule="A1")).count() == 3
+    assert waiting(rita, QueueFilters(rule="A1")).count() == 3
     assert html.count('class="btn primary"') == 1
 
 

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from grading import review
 from grading.agent import samples
 from grading.models.review import Answer
+from grading.review import answers
 from grading.vocabulary import Outcome, Source
 from tests.casts import logs
 from tests.casts.page import flat
@@ -63,7 +63,7 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     assert "1 session of the last 14 days has no final grade because of this" in page
     for name in ("old-1", "old-2", "old-3"):
         old = site.upload(name, logs.worked(name), ended_at=now - dt.timedelta(days=40)).session
-        review.submit(old, rita, answer=Answer.GRADE, value=0.6, reason="It works")
+        answers.submit(old, rita, answer=Answer.GRADE, value=0.6, reason="It works")
     page = agrees(operator)
     assert "no session of these 7 days has a grade; 3 graded sessions ended earlier" in page
     assert "3 of 3" in page

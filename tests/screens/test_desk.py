@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit.reading import posterior_of
-from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
+from grading.review import answers, claims, corrections, notes
 from grading.reward import rewards
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
@@ -156,7 +156,7 @@ def test_the_rail_is_in_the_order_of_the_queue_and_says_why_and_how_many_more_th
 def test_the_rail_says_what_people_corrected_on_sessions_like_it_and_not_what_the_judge_decided(reviewer, rita):
     for value in (0.9, 0.8):
         session = desk_cast.judged(0.5, category="code")
-        review.submit(session, rita, answer=Answer.GRADE, value=value, reason="seen")
+        answers.submit(session, rita, answer=Answer.GRADE, value=value, reason="seen")
     for index in range(2):
         desk_cast.waits(desk_cast.judged(0.5, category="code"), rank=index / 10)
     html = text(reviewer.get("/review/", follow=True))
@@ -208,7 +208,7 @@ def test_the_newest_page_of_one_person_has_the_session_and_takes_it_again_where_
     item.refresh_from_db()
     assert item.claim == second["claim"]
     # The claim ended.
-    review.release(item, second["claim"])
+    claims.release(item, second["claim"])
     assert reviewer.post(f"/review/{session.pk}/renew/", {"claim": second["claim"]}).json()["until"]
     item.refresh_from_db()
     assert item.claim == second["claim"]
@@ -432,7 +432,7 @@ def test_until_a_person_graded_nothing_tells_the_judges_answer(reviewer, rita):
     assert reply.context["effect"].blind
     mean = mean3(posterior_of("category", timezone.now()).arms["news"].mean)
     assert mean not in html
-    review.reveal(session, rita)
+    notes.reveal(session, rita)
     assert "now .17" in text(reviewer.get(f"/review/{session.pk}/"))
 
 
@@ -440,7 +440,7 @@ def test_other_rows_of_the_queue_keep_the_judges_answers_back_too(reviewer, rita
     shown, looked = desk_cast.by_journal(), desk_cast.judged(0.17)
     desk_cast.waits(looked)
     assert ".17" not in text(reviewer.get(f"/review/{shown.pk}/"))
-    review.reveal(looked, rita)
+    notes.reveal(looked, rita)
     assert ".17" in text(reviewer.get(f"/review/{shown.pk}/"))
 
 
@@ -560,7 +560,7 @@ def test_an_operator_assigns_and_others_are_told(site, reviewer, session):
 
 def graded(site, session) -> Grade:
     rewards_of = site.person("gina", "reviewer")
-    review.record_correction(session, rewards_of, value=0.8, reason="merged")
+    corrections.record_correction(session, rewards_of, value=0.8, reason="merged")
     return Grade.objects.get(source=Source.HUMAN)
 
 

@@ -21,7 +21,7 @@ from grading.intake.categories import changes
 from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
-from grading.review import answers, audit, exported
+from grading.review import answers, audit, exported, notes
 from grading.review.acts import HistoryKind
 from grading.review.audit import HistoryCursor, HistoryFilters
 from grading.vocabulary import Source
@@ -110,9 +110,9 @@ def everything(site, rita):
     olga = site.person("olga", "operator")
     session = site.session().judged(0.5).settle()
     answers.undo(answers.submit(session, rita, answer=Answer.GRADE, value=0.6), rita, "a slip")
-    answers.reveal(session, rita, 0.4)
-    answers.comment(session, rita, "what a patch")
-    answers.unflag(answers.flag(session, rita, "look at it"), rita)
+    notes.reveal(session, rita, 0.4)
+    notes.comment(session, rita, "what a patch")
+    notes.unflag(notes.flag(session, rita, "look at it"), rita)
     alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three")
     monitoring.acknowledge(alarm, rita)
     rubric = Rubric.objects.active()
@@ -179,8 +179,8 @@ def test_a_filter_that_does_not_exist_is_said_and_left_out(site, viewer, rita):
 def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(site, rita, clock):
     given = graded(site, rita)
     for number in range(7):
-        answers.comment(given.session, rita, f"note {number}")
-        answers.reveal(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, 0.5)
+        notes.comment(given.session, rita, f"note {number}")
+        notes.reveal(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, 0.5)
     everything = [(act.kind, act.pk) for act in audit.page(HistoryFilters(), size=100).acts]
     found, before = [], None
     while True:
@@ -196,7 +196,7 @@ def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(site, rita
 def test_an_older_page_is_linked_and_keeps_the_filters(site, viewer, rita):
     given = graded(site, rita)
     for number in range(60):
-        answers.comment(given.session, rita, f"note {number}")
+        notes.comment(given.session, rita, f"note {number}")
     html = listed(viewer, kind="comment")
     older = re.search(r'href="\?(kind=comment&amp;before=[^"]+)"', html)[1].replace("&amp;", "&")
     html = flat(viewer.get(f"/history/?{older}"))
@@ -207,7 +207,7 @@ def test_an_older_page_is_linked_and_keeps_the_filters(site, viewer, rita):
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_text_in_a_download_is_no_formula(site, viewer, rita, start):
     session = site.session(external_id=f"{start}cmd|' /C calc'!A0").graded(Source.JOURNAL, 0.32).settle()
-    answers.comment(session, rita, "=HYPERLINK(1)")
+    notes.comment(session, rita, "=HYPERLINK(1)")
     [row] = downloaded(viewer)
     assert row["session"].startswith(f"'{start}")
     assert row["reason"] == "'=HYPERLINK(1)"
@@ -251,7 +251,7 @@ def test_the_empty_history_says_what_would_appear(viewer):
 
 
 def test_what_people_wrote_is_text(site, viewer, rita):
-    answers.comment(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, "<script>alert(1)</script>")
+    notes.comment(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, "<script>alert(1)</script>")
     html = listed(viewer)
     assert "<script>alert(1)" not in html
     assert "&lt;script&gt;alert(1)" in html

@@ -11,9 +11,9 @@ from bandit import arms
 from bandit.models import Arm, Bandit, PolicyVersion
 from bandit.reading import posterior_of, version_of
 from bandit.selection import select
-from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
+from grading.review import answers
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy, reward, with_cost
 from tests.casts import review as review_cast
@@ -222,7 +222,7 @@ def test_pairs_suggest_a_cap(site, operator):
     for value in (0.7, 0.8, 0.9):
         session = review_cast.flagged(0.3)
         ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
-        review.submit(session, rita, answer=Answer.GRADE, value=value, reason="merged")
+        answers.submit(session, rita, answer=Answer.GRADE, value=value, reason="merged")
     assert re.search(r"<strong>[\d.]+</strong> <span class=\"dim\">from 3 pairs</span>", read(operator))
 
 

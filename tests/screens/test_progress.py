@@ -7,7 +7,7 @@ import time_machine
 
 from grading.models import ReviewItem
 from grading.models.review import Answer
-from grading.review import answers, queue
+from grading.review import answers, notes, queue
 from grading.review.progress import progress
 from tests.casts.page import flat
 from tests.site import NOON
@@ -92,7 +92,7 @@ def test_blind_agreement_is_of_the_random_slice_only(site, rita):
 
 def test_what_was_seen_first_says_nothing_of_ones_own(site, rita):
     seen = in_slice(site, 0.5)
-    answers.reveal(seen, rita, None)
+    notes.reveal(seen, rita, None)
     grade(seen, rita, 0.6)
     answers.submit(in_slice(site, 0.5), rita, answer=Answer.ACCEPT)
     assert row(rita).judge.n == 0
@@ -102,7 +102,7 @@ def test_what_was_seen_first_says_nothing_of_ones_own(site, rita):
 def test_anchoring_is_how_far_and_where_people_move_after_looking(site, rita):
     for blind, final in ((0.8, 0.6), (0.2, 0.1), (0.7, 0.7)):
         session = site.session().judged(0.5).settle()
-        answers.reveal(session, rita, blind)
+        notes.reveal(session, rita, blind)
         grade(session, rita, final)
     found = row(rita).anchoring
     assert (found.n, found.changed, found.towards) == (3, 2, 1)

@@ -24,7 +24,7 @@ from bandit.reading import posterior_of
 from bandit.selection import complete, select
 from bandit.silence import unheard_arms
 from bandit.whatif import HypotheticalReward, what_if_changed
-from grading import monitoring, review, tasks
+from grading import monitoring, tasks
 from grading.judging import ordering, sweeper
 from grading.judging.rubrics import plans, rejudge, versions
 from grading.models import (
@@ -41,7 +41,7 @@ from grading.models import (
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
-from grading.review import answers, bulk, calibration
+from grading.review import answers, bulk, calibration, corrections, notes, unheard
 from grading.review.progress import progress
 from grading.review.unheard import VOICES
 from grading.reward import calibrating, lessons
@@ -154,8 +154,8 @@ def more(site: World, number: int) -> None:
     Site().on(session).graded(
         Source.JUDGE, number / 20, replicate=number + 1, detail="Solid [3].", rubric="4e1c", model="m"
     )
-    review.record_correction(session, olga, value=0.3 + number / 20, reason="again")
-    answers.comment(session, rita, f"note {number}")
+    corrections.record_correction(session, olga, value=0.3 + number / 20, reason="again")
+    notes.comment(session, rita, f"note {number}")
     # Chosen by the bandit, flagged, waiting for its judge and for a person.
     flagged = judge_cast.session(ended_at=at, title=f"Task {number}", model=f"model-{number}")
     Site().on(flagged).with_pull_request()
@@ -169,8 +169,8 @@ def more(site: World, number: int) -> None:
     judged = [review_cast.judged(0.5, ended_at=at, category=arm) for arm in ("code", "infra", "cross-repo")]
     for each, person in zip(judged, (rita, olga, rita), strict=True):
         Site().on(each).answered_blind(person, 0.4)
-    answers.undo(review.submit(judged[0], rita, answer=Answer.GRADE, value=0.7, reason="seen"), rita, "a slip")
-    answers.flag(judged[1], rita, "look at this")
+    answers.undo(answers.submit(judged[0], rita, answer=Answer.GRADE, value=0.7, reason="seen"), rita, "a slip")
+    notes.flag(judged[1], rita, "look at this")
     seen = {each.pk: each.settlements.latest("revision").revision for each in judged[1:]}
     bulk.submit(seen, olga, answer=Answer.GRADE, value=0.4, reason="alike", bulk=site["bulk_name"])
     quota_cast.judged(at)
@@ -217,7 +217,7 @@ def counts(site: World, numbers: range) -> dict[str, int]:
         more(site, number)
     # What the rules find is on record before anything is counted.
     monitoring.watch()
-    review.ask_about_silence(NOW)
+    unheard.flag_unheard(NOW)
     ContentType.objects.clear_cache()
     client = browser()
     pages = addresses.of_kind(Kind.PAGE, Kind.PART, Kind.DATA, Kind.FILE)

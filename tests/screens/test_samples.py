@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from bandit import audit
 from bandit.models import Bucket, LedgerEntry
-from grading import monitoring, review, tasks
+from grading import monitoring, tasks
 from grading.agent import samples
 from grading.evidence import ownership, store
 from grading.health import readiness
@@ -37,8 +37,9 @@ from grading.models import (
 from grading.models.review import Answer, ItemState, Place
 from grading.models.sessions import Whose, yours
 from grading.monitoring import pairs
-from grading.review import exported, impact, trust
+from grading.review import answers, exported, impact, queue, trust
 from grading.review.calibration import verdict_sums
+from grading.review.filters import waiting
 from grading.review.progress import progress
 from grading.reward import rewards, state
 from grading.roles import OPERATOR
@@ -156,7 +157,7 @@ def said() -> dict[str, object]:
         "alarms": sorted(Alarm.objects.filter(resolved_at=None).values_list("rule", "about", "detail")),
         "top bar": site_now().counts,
         "trust": trust.trust(now),
-        "queue": review.count(),
+        "queue": queue.count(),
         "judged": {str(key): sums for key, sums in verdict_sums().items()},
         "pairs": pairs.load_verdicts(now),
         "people": progress(now=now),
@@ -165,7 +166,7 @@ def said() -> dict[str, object]:
         "asked": plans.plan(listed, Rubric.objects.in_force()),
         "metrics": [line for line in figures.splitlines() if b"disk" not in line],
         "bandits": audit.fingerprint(),
-        "first of the queue": list(review.waiting(None).values_list("pk", "impact")),
+        "first of the queue": list(waiting(None).values_list("pk", "impact")),
         "turns": list(ReviewItem.objects.filter(yours()).values_list("pk", "drawn_at")),
         "states": [mismatch for _count, mismatches in state.rebuild() for mismatch in mismatches],
     }
@@ -251,7 +252,7 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, 
     listed = page("/sessions/")
     assert listed.count('class="sampletag">sample<') == 14
     assert "None of these sessions is yours" in listed
-    waiting = review.count(whose=Whose.SAMPLES).open
+    waiting = queue.count(whose=Whose.SAMPLES).open
     assert f"{waiting} sample sessions are ready for you to practise on" in page("/review/")
     site.session(ended_at=NOW - dt.timedelta(hours=1)).judged(0.5).recheck()
     for path in ("/", "/bandits/category/", "/quota/", "/sessions/", "/review/"):
@@ -279,7 +280,7 @@ def test_a_grade_of_a_sample_moves_the_preview_bandit_and_nothing_else(site, loa
         (move, _curves), *_others = reply.context["effect"].arms
         assert move.arm == "code"
         beliefs.append(move)
-        review.submit(sample, User.objects.get(username="otto"), answer=Answer.GRADE, value=value, reason="tried")
+        answers.submit(sample, User.objects.get(username="otto"), answer=Answer.GRADE, value=value, reason="tried")
     assert beliefs[0].mean_after < beliefs[0].mean_before
     assert beliefs[1].mean_before == beliefs[0].mean_after < beliefs[1].mean_after
     assert figures() == before
@@ -300,7 +301,7 @@ def test_the_preview_bandit_shows_what_was_graded_until_the_first_session_is_the
 
     before = mean()
     sample = next(each for each in loaded if each.title == "Extract a function")
-    review.submit(sample, rita, answer=Answer.GRADE, value=0.95, reason="tried")
+    answers.submit(sample, rita, answer=Answer.GRADE, value=0.95, reason="tried")
     assert mean() > before
     site.session(ended_at=NOW).judged(0.5).settle()
     assert "Preview bandit" not in page("/bandits/category/")
@@ -320,7 +321,7 @@ def test_the_first_steps_lead_to_a_sample_with_a_real_task_and_say_that_it_was_t
         assert log is None or "test prompt" not in store.open(log).read().decode()
     otto = User.objects.get(username="otto")
     sample = Session.objects.get(title="Extract a function")
-    review.submit(sample, otto, answer=Answer.GRADE, value=0.8, reason="tried")
+    answers.submit(sample, otto, answer=Answer.GRADE, value=0.8, reason="tried")
     grades, move = steps()
     assert (grades.aside, move.aside) == ("tried on 1 sample", "tried on 1 sample")
     assert (grades.done, move.done, grades.url) == (False, False, "/review/?samples=only")

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from bandit.models import LedgerEntry
-from grading import review
 from grading.intake.first_word import Speaker
 from grading.models import (
     Agent,
@@ -28,6 +27,7 @@ from grading.models.evidence import EvidenceKind
 from grading.models.judging import JobState
 from grading.models.outcomes import Authorship, CommitState
 from grading.models.review import Answer, QueueEntry
+from grading.review import answers, corrections
 from grading.reward import rewards
 from grading.screens.session import reasons
 from grading.screens.session.view import TABS
@@ -189,7 +189,7 @@ def test_a_refused_file_is_named_with_its_reason(site, reviewer):
 
 def test_history_tells_everything_and_the_bandits_show_what_is_live(site, reviewer):
     session = site.session().graded(Source.TRAJECTORY, 0.41).settle()
-    review.record_correction(session, site.person("ron", "reviewer"), value=0.8, reason="merged since")
+    corrections.record_correction(session, site.person("ron", "reviewer"), value=0.8, reason="merged since")
     page = opened(reviewer, session)
     lines = page.context["history"]
     assert sorted(line.source for line in lines if line.source) == ["human", "human", "trajectory", "trajectory"]
@@ -485,7 +485,7 @@ def test_a_look_at_the_verdict_is_recorded_and_the_grade_is_no_longer_blind(site
     assert reply.redirect_chain == [(session.get_absolute_url(), 302)]
     assert "a focused fix" in main_of(reply)
     assert (Reveal.objects.get().reviewer, Reveal.objects.get().value) == (rita, None)
-    answer = review.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="it works")
+    answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="it works")
     assert (answer.revealed, answer.blind_value) == (True, None)
 
 
@@ -496,7 +496,7 @@ def test_the_verdict_is_shown_to_who_is_not_asked_or_has_graded(site, client, ri
     client.force_login(rita)
     assert ".17" in main_of(opened(client, session))
     assert ".17" in main_of(opened(client, for_ron))
-    review.submit(waiting, rita, answer=Answer.GRADE, value=0.8, reason="it works")
+    answers.submit(waiting, rita, answer=Answer.GRADE, value=0.8, reason="it works")
     assert "the judge’s .17" in main_of(opened(client, waiting))
     client.force_login(site.person("vera", "viewer"))
     assert ".17" in main_of(opened(client, session))

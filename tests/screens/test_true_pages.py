@@ -5,13 +5,14 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import monitoring, review
+from grading import monitoring
 from grading.agent import samples
 from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.review import Answer
 from grading.monitoring.watch import watch
+from grading.review import answers
 from grading.simulator import Mode
 from grading.vocabulary import Source, WorkKind
 from tests.casts import logs, story
@@ -45,7 +46,7 @@ def test_samples_and_no_judge(operator, rita, settings):
     pages = true(operator, judge="none")
     assert "0 of 5 done" in pages["/"]
     for session in Session.objects.order_by("pk")[:3]:
-        review.submit(session, rita, answer=Answer.GRADE, value=0.6, reason="It works")
+        answers.submit(session, rita, answer=Answer.GRADE, value=0.6, reason="It works")
     assert "tried on 3 samples" in true(operator, judge="none")["/"]
 
 
@@ -59,7 +60,7 @@ def test_an_import_without_a_judge_and_with_a_key_that_fails(site, operator, rit
     for _ in range(4):
         site.session().graded(Source.TRAJECTORY, 0.7).settle()
     looked = site.upload("looked", logs.claude("looked"), ended_at=timezone.now()).session
-    review.submit(looked, rita, answer=Answer.GRADE, value=0.6, reason="It works")
+    answers.submit(looked, rita, answer=Answer.GRADE, value=0.6, reason="It works")
     pages = true(operator, judge="none")
     assert all(title in pages["/sessions/"] for title in ("/review", "Guard the retry"))
     assert "without a confirmed grade" in pages["/bandits/"]
@@ -125,5 +126,5 @@ def test_the_demo_before_and_after_its_story(operator, rita, sim, settings, monk
         dashboards.append(agrees(operator))
     assert "2 of today’s 2 rewards are provisional" in dashboards[1]
     # What else people do is no part of the story.
-    review.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
+    answers.submit(Session.objects.earliest("pk"), rita, answer=Answer.GRADE, value=0.9, reason="It works")
     assert "exactly as before the correction" in true(operator, judge="open")["/story/"]

@@ -10,9 +10,9 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading import review
 from grading.insight import agents, since
 from grading.models import Session, SessionFacts
+from grading.review import corrections
 from tests.browser.watch import listen, log_in
 from tests.site import Site
 
@@ -82,7 +82,7 @@ def test_a_version_arrives(live_site, page):
         after_arrival = Session.objects.filter(ended_at__date__gt=ARRIVAL, category__name="code")
         for session in after_arrival.order_by("pk")[:CORRECTED]:
             value = round(session.reward_value + RISE, 2)
-            review.record_correction(session, rita, value=value, reason="it works")
+            corrections.record_correction(session, rita, value=value, reason="it works")
         page.reload()
         shown = figures(page)
         assert (shown[before], shown[since_then]) == (".550", ".558")

@@ -13,12 +13,12 @@ from django.test import Client
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import review
 from grading.intake.erasing import erase
 from grading.judging import sweeper
 from grading.models import Grade, Session, SessionLanding
 from grading.models.outcomes import LandingState
 from grading.models.review import Answer
+from grading.review import answers
 from grading.story import history, march31
 from grading.story.march31 import BOTH
 from grading.vocabulary import Reason
@@ -226,7 +226,7 @@ def test_steps_go_in_order_twice_is_once_and_it_can_start_again(site, lived, ope
     # A grade of a session that the story has nothing to do with doesn't make its undo look wrong.
     other = Session.objects.filter(category__name="cross-repo").exclude(external_id__in=["71a3", "a517"]).first()
     with site.rolled_back():
-        review.submit(other, User.objects.get(username="olga"), answer=Answer.GRADE, value=0.3, reason="It failed")
+        answers.submit(other, User.objects.get(username="olga"), answer=Answer.GRADE, value=0.3, reason="It failed")
         assert "71a3 counts exactly as before the correction" in flat(operator.get("/story/"))
     start_again(operator)
     assert lived.mode == "verdict"

@@ -8,13 +8,14 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from grading import clock, review
+from grading import clock
 from grading.evidence.material import JUDGED_KINDS, judgeable
 from grading.judging import enqueuing
 from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
+from grading.review import queue
 from grading.reward import reserving, rewards
 from grading.vocabulary import NO_REWARD, Reason, WorkKind
 
@@ -165,7 +166,7 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
         job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, clock.now()
         job.save()
         rewards.settle(session)
-        review.recheck(session)
+        queue.recheck(session)
     else:
         job.reserved = latest is None and reserving.is_reserved(session)
         job.save()

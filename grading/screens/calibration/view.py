@@ -5,6 +5,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.models import CanaryRun, Repository
+from grading.monitoring.judges import ENOUGH
 from grading.outcomes.rankings import load_rankings
 from grading.review import calibration
 from grading.review.ppi import FEWEST
@@ -36,7 +37,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "has_pairs": any(pairs.of(each).whole.n for each in graders),
         "graders": [(pairs.of(each), means.get(each, {}), each in in_use) for each in graders],
         "means_read_at": means_read_at,
-        "enough": calibration.ENOUGH,
+        "enough": ENOUGH,
         "enough_in_arm": FEWEST,
         "fallback_auc": FALLBACK_AUC,
         "bandits": card.parts(judgements),

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit.models import Selection
-from grading import monitoring, review
+from grading import monitoring
 from grading.days import start_of_day
 from grading.judging import earlier
 from grading.judging.outlook import costs
@@ -18,7 +18,8 @@ from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgePolicy, Session
 from grading.models.judging import JudgeRole
 from grading.models.sessions import Whose
-from grading.review import calibration
+from grading.review import calibration, claims, queue
+from grading.review.filters import QueueFilters, waiting
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
@@ -35,7 +36,7 @@ from grading.story import march31
 from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
-SAMPLES = review.QueueFilters(samples="only")
+SAMPLES = QueueFilters(samples="only")
 
 
 @staff_view("grading.view_session")
@@ -48,26 +49,26 @@ def show(request: StaffRequest) -> TemplateResponse:
     midnight, budget = start_of_day(now), policy.daily_budget_usd
     spend, tests = costs.spend(costs.since(midnight)), costs.spend_on_tests(costs.tests_since(midnight))
     # The grader in use against people; None before its first verdict.
-    used, queue = request.frame.calibration, review.count()
+    used, counts = request.frame.calibration, queue.count()
     compared = None if used is None else calibration.for_grader(used.grader)
     any_sessions = bool(figures.cells) or Session.objects.yours().exists()
     facts = TrustFacts(
         any_sessions=any_sessions,
         today=figures.provisional_today,
         ungraded=figures.ungraded_today,
-        contradicted=review.waiting(None, review.QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
+        contradicted=waiting(None, QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),
         compared=compared,
-        blind=queue.blind,
-        queue=queue.open,
+        blind=counts.blind,
+        queue=counts.open,
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
     # The first of the queue. The reward is hidden if a judge has answered, so that people can grade blind.
     user = request.user
-    waiting = review.waiting(user).annotate(hidden=judged())
-    queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
+    own_items = waiting(user).annotate(hidden=judged())
+    queued = claims.in_order(user, own_items, QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
         "offers_story": march31.is_demo() and not march31.Incident(now).pressed_at,
@@ -84,7 +85,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
         "advisories": len(alarms) - len(pressing),
-        "queue": queue,
+        "queue": counts,
         "items": queued.items,
         "starving": starving(figures, now)[:LISTED],
         "decided": Selection.objects.filter(bandit__name__in=BANDITS).exists(),
@@ -120,8 +121,8 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
 def sample(user: User, now: dt.datetime) -> dict[str, Any]:
     """What the page will show, from the samples."""
     figures = trust(now, Whose.SAMPLES)
-    items = review.waiting(user, SAMPLES).annotate(hidden=judged())
-    queued = review.in_order(user, items, SAMPLES, size=LISTED)
+    items = waiting(user, SAMPLES).annotate(hidden=judged())
+    queued = claims.in_order(user, items, SAMPLES, size=LISTED)
     return {
         "trust": figures,
         **grades_by_day(figures, None, now),

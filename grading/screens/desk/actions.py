@@ -10,11 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from grading import review
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
 from grading.plain import plain_text
-from grading.review import answers
+from grading.review import answers, claims, notes, queue, seen
+from grading.review.answers import ClaimLost
+from grading.review.corrections import CorrectionError, StaleReview
+from grading.review.filters import QueueFilters, waiting
 from grading.reward import rewards
 from grading.screens.desk import page, rail
 from grading.screens.desk.page import claim_of, filters_of, new_claim
@@ -31,7 +33,7 @@ LONGEST_REASON = 5000
 def start(request: StaffRequest) -> HttpResponseBase:
     """Claim the next session and redirect to it; the empty desk if there is none."""
     if "view" in request.GET:
-        chosen = review.QueueFilters.parse(QueryDict(request.GET["view"])).query
+        chosen = QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
     item = _next(request, request.user)
     return page.empty(request) if item is None else redirect(_address(request, item.session))
@@ -49,7 +51,7 @@ def show_effect(request: StaffRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
     settlement = rewards.live(session)
-    hides = review.hides_judge(session, request.user)
+    hides = seen.hides_judge(session, request.user)
     grade_effect = effect(session, settlement, AnswerForm(request.GET), blind=hides)
     return render(request, "desk/_effect.html", {"effect": grade_effect, "session": session})
 
@@ -66,7 +68,7 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
         return page.render(request, session, form=form, message=message, status=REFUSED)
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
-        saved = review.submit(
+        saved = answers.submit(
             session,
             user,
             answer=form.verdict,
@@ -77,16 +79,16 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
             seen_evidence=form.cleaned_data["seen_evidence"],
             seconds=form.seconds,
         )
-    except review.StaleReview as error:
+    except StaleReview as error:
         return _stale(request, session, form, error)
-    except review.ClaimLost as error:
+    except ClaimLost as error:
         message = FlashMessage(text=str(error), is_error=True)
         return page.render(request, session, form=form, message=message, status=STALE)
-    except review.CorrectionError as error:
+    except CorrectionError as error:
         # A refusal for lack of a reason reveals how far the hidden reward is, so the blind grade is stored first.
         problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
-        if wants_reason and review.hides_judge(session, user):
-            review.reveal(session, user, form.grade)
+        if wants_reason and seen.hides_judge(session, user):
+            notes.reveal(session, user, form.grade)
             problem = f"{problem} Your blind grade is kept. The judge’s grade is now shown."
         message = FlashMessage(text=problem, is_error=True, field_id="id_reason" if wants_reason else "")
         return page.render(request, session, form=form, message=message, status=REFUSED)
@@ -108,7 +110,7 @@ def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
     """
     session, form = _session(pk), AnswerForm(request.POST)
     form.is_valid()
-    review.reveal(session, request.user, form.grade)
+    notes.reveal(session, request.user, form.grade)
     if request.POST.get("back") == "session":
         return redirect(session)
     return page.render(request, session, form=form)
@@ -128,7 +130,7 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
             },
             status=STALE,
         )
-    if claim and review.take(item, user, claim):
+    if claim and claims.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
         until = item.claimed_until
         return JsonResponse({"until": "" if until is None else f"{timezone.localtime(until):%H:%M}"})
@@ -142,14 +144,14 @@ def release(request: StaffRequest, pk: int) -> HttpResponse:
     """Release the page's claim when the page is left; another page's claim stays."""
     item = ReviewItem.objects.filter(session=pk).first()
     if item is not None:
-        review.release(item, claim_of(request))
+        claims.release(item, claim_of(request))
     return HttpResponse(status=204)
 
 
 @staff_view("grading.add_comment")
 @require_POST
 def comment(request: StaffRequest, pk: int) -> HttpResponseBase:
-    return _add_note(request, pk, review.comment)
+    return _add_note(request, pk, notes.comment)
 
 
 @staff_view("grading.add_flag")
@@ -157,9 +159,9 @@ def comment(request: StaffRequest, pk: int) -> HttpResponseBase:
 def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Flag the session with a reason, or remove a person's flag."""
     if "unflag" not in request.POST:
-        return _add_note(request, pk, review.flag)
+        return _add_note(request, pk, notes.flag)
     raised = get_object_or_404(Flag.objects.open(), session=pk, rule=Flag.BY_A_PERSON)
-    review.unflag(raised, request.user)
+    notes.unflag(raised, request.user)
     return redirect(_address(request, _session(pk)))
 
 
@@ -171,7 +173,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponseBase:
     session = _session(undone_answer.session_id)
     try:
         undo_answer = answers.undo(undone_answer, request.user, reason=_reason(request))
-    except review.CorrectionError as error:
+    except CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
     return redirect(_address(request, session, saved=undo_answer.pk))
 
@@ -183,8 +185,8 @@ def adopt(request: StaffRequest, pk: int) -> HttpResponseBase:
     review_answer = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(review_answer.session_id)
     try:
-        review.adopt(review_answer, request.user, _reason(request))
-    except review.CorrectionError as error:
+        answers.adopt(review_answer, request.user, _reason(request))
+    except CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
     return redirect(_address(request, session))
 
@@ -196,9 +198,9 @@ def assign(request: StaffRequest, pk: int) -> HttpResponseBase:
     session, user = _session(pk), request.user
     item = get_object_or_404(ReviewItem, session=session)
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
-    review.assign(item, get_object_or_404(User, username=name) if name else None, user)
+    queue.assign(item, get_object_or_404(User, username=name) if name else None, user)
     if wanted.isdecimal() and 1 <= int(wanted) <= page.MOST_WANTED:
-        review.require_answers(item, int(wanted))
+        queue.require_answers(item, int(wanted))
     return redirect(_address(request, session))
 
 
@@ -216,7 +218,7 @@ def _add_note(request: StaffRequest, pk: int, note: Callable[[Session, User, str
     session = _session(pk)
     try:
         note(session, request.user, _reason(request))
-    except review.CorrectionError as error:
+    except CorrectionError as error:
         return page.render(request, session, message=FlashMessage(text=str(error), is_error=True), status=REFUSED)
     return redirect(_address(request, session))
 
@@ -228,16 +230,16 @@ def _address(request: StaffRequest, session: Session, **more: int) -> str:
 def _next(request: StaffRequest, user: User) -> ReviewItem | None:
     filters = filters_of(request)
     if user.has_perm(page.MAY_GRADE):
-        return review.next_for(user, new_claim(), filters)
-    first = review.in_order(user, review.waiting(user, filters), filters, size=1).items
+        return claims.next_for(user, new_claim(), filters)
+    first = claims.in_order(user, waiting(user, filters), filters, size=1).items
     return first[0][0] if first else None
 
 
-def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
+def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: StaleReview) -> HttpResponse:
     """Refuse an answer because reward or evidence have changed since the form was opened. Shows the difference, and the
     form as submitted; submitting it again confirms the answer for the new state.
     """
-    hides = review.hides_judge(session, request.user)
+    hides = seen.hides_judge(session, request.user)
     message = FlashMessage(
         text="The reward changed while this page was open. Nothing was saved. Check the session, then submit again.",
         is_error=True,

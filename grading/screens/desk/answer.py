@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from grading.monitoring import title_of
-from grading.review.calibration import ENOUGH, Calibration
+from grading.monitoring.judges import ENOUGH
+from grading.review.calibration import Calibration
 from grading.review.trust import Share
 from grading.reward.explain import number
 from grading.templatetags.gradingsite_tags import is_advisory

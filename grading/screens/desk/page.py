@@ -11,12 +11,13 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
-from grading import review
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.models.sessions import Whose
 from grading.plain import primary_key
+from grading.review import answers, claims, queue, seen
 from grading.review.claims import CLAIM
+from grading.review.filters import QueueFilters
 from grading.reward import rewards
 from grading.screens.categories import by_hand
 from grading.screens.desk import centre, rail, story
@@ -39,8 +40,8 @@ class PageClaim:
     why_not: str = ""
 
 
-def filters_of(request: StaffRequest) -> review.QueueFilters:
-    return review.QueueFilters.parse(request.GET)
+def filters_of(request: StaffRequest) -> QueueFilters:
+    return QueueFilters.parse(request.GET)
 
 
 def new_claim() -> str:
@@ -67,7 +68,7 @@ def render(
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
     settlement = settlements[-1] if settlements else None
-    hides = may_grade and review.hides_judge(session, user)
+    hides = may_grade and seen.hides_judge(session, user)
     typed = form.data if form is not None else {}
     claim = _claim_item(item, user, claim_of(request), may_grade=may_grade)
     reviewers = User.objects.with_perm(MAY_GRADE, backend=settings.AUTHENTICATION_BACKENDS[-1]).order_by("username")
@@ -91,7 +92,7 @@ def render(
         # Rounded down, so that the time until the answer is never negative.
         "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
         "locked": bool(claim.why_not) and form is None,
-        "seen_evidence": review.evidence_version(session),
+        "seen_evidence": seen.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
         "people": list(reviewers.values_list("username", flat=True)) if user.has_perm(MAY_ASSIGN) else [],
         **_person(user, may_grade=may_grade),
@@ -113,8 +114,8 @@ def empty(request: StaffRequest) -> TemplateResponse:
         "query": filters.query,
         **_person(user, may_grade=may_grade),
         "slice": settings.REVIEW_SLICE,
-        "everyone": review.count(whose=filters.whose),
-        "samples": review.count(whose=Whose.SAMPLES).open if offers_samples else 0,
+        "everyone": queue.count(whose=filters.whose),
+        "samples": queue.count(whose=Whose.SAMPLES).open if offers_samples else 0,
     }
     return TemplateResponse(request, "desk/review_empty.html", context)
 
@@ -123,7 +124,7 @@ def _person(user: User, *, may_grade: bool) -> dict[str, Any]:
     """Whether this person may grade, their last answer, and how many they gave today; and the name of the cookie from
     which scripts read the CSRF token.
     """
-    last = review.last_of(user) if may_grade else None
+    last = answers.last_of(user) if may_grade else None
     done_today = 0 if last is None else vars(last)["today"] or 0
     return {"may_grade": may_grade, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done_today}
 
@@ -135,7 +136,7 @@ def _claim_item(item: ReviewItem | None, user: User, claim: str, *, may_grade: b
     if item is None or item.state != ItemState.OPEN:
         return PageClaim(claim=claim or new_claim())
     mine, now = claim or new_claim(), timezone.now()
-    if review.take(item, user, mine, from_own_page=True, now=now):
+    if claims.take(item, user, mine, from_own_page=True, now=now):
         item.claim, item.claimed_by, item.claimed_until = mine, user, now + CLAIM
         return PageClaim(claim=mine, until=item.claimed_until)
     item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)

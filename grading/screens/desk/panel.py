@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove, moves
-from grading import review
 from grading.models import Rubric, Session, Settlement
 from grading.models.review import Answer
 from grading.review import promises
+from grading.review.corrections import REASON_NEEDED_ABOVE
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.screens import charts
@@ -117,7 +117,7 @@ class GradeEffect:
         """
         if self.value is None or self.current is None:
             return False
-        return abs(self.value - self.current) > review.REASON_NEEDED_ABOVE
+        return abs(self.value - self.current) > REASON_NEEDED_ABOVE
 
 
 def bands(session: Session) -> Sequence[Mapping[str, Any]]:

@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from bandit.models import Arm
-from grading import review
 from grading.models import ReviewItem, SavedView, Session
 from grading.models.review import FilteredList, Place, QueueEntry
-from grading.review import seen, views
+from grading.review import claims, seen, views
+from grading.review.filters import QueueFilters, waiting
 from grading.review.impact import SHRINK, Corrections, Stratum, corrections
 from grading.reward.explain import number
 
@@ -115,14 +115,14 @@ class Rail:
         return self.total - len(self.rows)
 
 
-def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session | None, may_grade: bool) -> Rail:
+def load_rail(reviewer: User, filters: QueueFilters, *, current: Session | None, may_grade: bool) -> Rail:
     """The queue for `reviewer`: at most LISTED rows, in a constant number of queries.
 
     `may_grade`: they may grade, so that verdicts are hidden from them until they have graded.
     """
     hidden = seen.hidden(reviewer) if may_grade else Value(value=False)
-    items = review.waiting(reviewer, filters).annotate(hidden=hidden)
-    queued = review.in_order(reviewer, items, filters, size=LISTED)
+    items = waiting(reviewer, filters).annotate(hidden=hidden)
+    queued = claims.in_order(reviewer, items, filters, size=LISTED)
     past_corrections = corrections()
     rows = []
     for item, place in queued.items:
@@ -154,7 +154,7 @@ def load_rail(reviewer: User, filters: review.QueueFilters, *, current: Session 
 
 
 def _options(
-    filters: review.QueueFilters, own_views: Sequence[SavedView], other_views: Sequence[SavedView]
+    filters: QueueFilters, own_views: Sequence[SavedView], other_views: Sequence[SavedView]
 ) -> tuple[tuple[str, tuple[Option, ...]], ...]:
     """The groups of the select above the queue, each with its title: arms with open items, and saved views."""
     open_items = ReviewItem.objects.open().filter(filters.whose.rows(), session__category=OuterRef("pk"))
@@ -194,7 +194,7 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
     return f"{move}, like {answers} corrections of sessions{graded} in {session.category or 'no category'}"
 
 
-def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:
+def address(session: Session, filters: QueueFilters, **more: str | int) -> str:
     """The URL of the desk with this session and the queue's filters."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")

@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
-from grading import review
 from grading.models import Grade
-from grading.review import answers
+from grading.review import answers, corrections
+from grading.review.corrections import CorrectionError
 from grading.reward import rewards
 from grading.screens.http import StaffRequest, staff_view
 from grading.vocabulary import Source
@@ -29,10 +29,10 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         answer = getattr(grade, "answer", None)
         try:
             if answer is None:
-                review.undo(grade, request.user, reason=reason)
+                corrections.undo(grade, request.user, reason=reason)
             else:
                 answers.undo(answer, request.user, reason)
-        except review.CorrectionError as error:
+        except CorrectionError as error:
             form.add_error(None, str(error))
         else:
             settlement = rewards.live(grade.session)

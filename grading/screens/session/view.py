@@ -10,14 +10,13 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
 from bandit import ledger
-from grading import review
 from grading.evidence import material, store
 from grading.judging.allowance import quota
 from grading.judging.rubrics.verdicts import staleness
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import Purpose
-from grading.review import promises
+from grading.review import promises, seen
 from grading.reward import calibrating, rewards
 from grading.reward.decide import current
 from grading.screens.categories import by_hand
@@ -103,7 +102,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     weights = [row["weight"] for row in applied_rewards] if settlement is not None and settlement.weight > 0 else []
     category = by_hand.of_session(session)
     stale = staleness(judge, Rubric.objects.active(session.work))
-    hides = request.user.has_perm("grading.add_grade") and review.awaits_blind_grade(session, request.user)
+    hides = request.user.has_perm("grading.add_grade") and seen.awaits_blind_grade(session, request.user)
     context = {
         "category": category,
         "expired_evidence": material.describe_expired({row.kind: row.sha256 for row in received}),

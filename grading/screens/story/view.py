@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from grading import review
+from grading.review.corrections import CorrectionError
 from grading.screens import charts
 from grading.screens.http import StaffRequest, staff_view
 from grading.story import march31
@@ -82,7 +82,7 @@ def press(request: StaffRequest, name: str) -> HttpResponse:
         raise Http404
     try:
         march31.press(name, request.user)
-    except (NotYet, march31.SimulatorAway, review.CorrectionError) as error:
+    except (NotYet, march31.SimulatorAway, CorrectionError) as error:
         messages.error(request, str(error))
     return redirect("admin:story")
 
