@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from bandit.core.moves import ArmMove
-from grading.screens.charts import thousandths
+from grading.screens.charts.posteriors import thousandths
 
 NO_TITLES: Mapping[str, str] = MappingProxyType({})
 

@@ -18,8 +18,9 @@ from grading.models import Session
 from grading.models.outcomes import LandingState
 from grading.redaction import redact
 from grading.reward.explain import number, weight
-from grading.screens import charts, glossary
-from grading.screens.charts import thousandths
+from grading.screens import glossary
+from grading.screens.charts import posteriors
+from grading.screens.charts.posteriors import thousandths
 from grading.screens.moves import why
 from grading.screens.session.outcomes import LANDING_MARKS
 from grading.vocabulary import Reason
@@ -345,7 +346,7 @@ def moves(
 
     `notes`: a warning below some arms, by their names.
     """
-    rows = [(move, charts.move(move), (notes or {}).get(move.arm)) for move in arms]
+    rows = [(move, posteriors.move(move), (notes or {}).get(move.arm)) for move in arms]
     return {"rows": rows, "before": before, "after": after, "shares": shares}
 
 

@@ -17,7 +17,7 @@ from bandit.selection import complete, preview, select
 from bandit.whatif import what_if_without
 from grading.models import QuotaTransition
 from grading.models.quota import QuotaState
-from grading.screens import charts
+from grading.screens.charts import posteriors
 from grading.vocabulary import Outcome, Reason, Source
 from tests.bandit import helpers
 from tests.casts import quota as quota_cast
@@ -53,7 +53,7 @@ def regraded(site, session, value, *, ago, source=Source.HUMAN):
 
 
 def mean(arm, now=None, **then):
-    return charts.thousandths(posterior_of("category", now or NOON, **then).arms[arm].mean)
+    return posteriors.thousandths(posterior_of("category", now or NOON, **then).arms[arm].mean)
 
 
 def row_of(html, arm):
@@ -245,11 +245,11 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(site, r
     assert "This is an estimate for 2 of the 4 sessions that ended during the outage" in html
     assert "1 judged later, whose grade is used, 1 of arms without any verdict, left unchanged." in html
     promised = moved(reviewer, address, "cross-repo")
-    assert charts.thousandths(promised.mean_before) == mean("cross-repo")
+    assert posteriors.thousandths(promised.mean_before) == mean("cross-repo")
     for each in lost[1:]:
         # .775 is the mean of .8, .8, .8 and .7.
         regraded(site, each, 0.775, ago=0 * DAY, source=Source.JUDGE)
-    assert charts.thousandths(promised.mean_after) == mean("cross-repo")
+    assert posteriors.thousandths(promised.mean_after) == mean("cross-repo")
 
 
 # ---- the draw
@@ -517,7 +517,7 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
     rows = {row.arm.name: row for row in opened(reviewer, HARNESS).context["rows"]}
     prior = rows["codex/opus"].posterior.shared
     assert prior.mean > 0.5
-    mean = charts.thousandths(prior.mean)
+    mean = posteriors.thousandths(prior.mean)
     said = f"starts from what is known about codex and opus: {mean}, weighted as {prior.strength:.1f}"
     assert rows["codex/opus"].shared == f"{said} observations"
     assert said in row_of(read(reviewer, HARNESS), "codex/opus")

@@ -16,8 +16,8 @@ from grading.models import ReviewItem
 from grading.models.review import Answer
 from grading.review import answers
 from grading.reward import calibrating
-from grading.screens import charts
 from grading.screens.calibration.view import FALLBACK_AUC
+from grading.screens.charts import posteriors
 from grading.templatetags.gradingsite_tags import signed2
 from tests.casts import calibration as calibration_cast
 from tests.casts import review as review_cast
@@ -305,7 +305,7 @@ def test_time_travel_reads_by_the_calibration_of_that_moment(operator, otto):
         page = text(operator, f"{PAGE}?known={at:%Y-%m-%dT%H:%M}")
         assert f"{version}. Paused and retired arms" in page
         row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
-        assert f">{charts.thousandths(believed[at])}<" in row
+        assert f">{posteriors.thousandths(believed[at])}<" in row
     page = text(operator, PAGE)
     assert "by calibration version 2" in page
     assert "Adjusted mean: calibrated" in page

@@ -3,7 +3,7 @@
 import pytest
 
 from bandit.core.moves import ArmMove
-from grading.screens import charts
+from grading.screens.charts import posteriors
 from grading.screens.moves import describe_moves, words
 
 pytestmark = pytest.mark.pure
@@ -79,4 +79,4 @@ def test_without_shares_an_arm_whose_share_alone_moves_counts_for_nothing():
 
 
 def test_the_chart_says_what_it_draws():
-    assert 'aria-label="code: mean .583 before, .603 after"' in charts.move(move())
+    assert 'aria-label="code: mean .583 before, .603 after"' in posteriors.move(move())

@@ -13,7 +13,7 @@ from bandit.models import LedgerEntry, Selection
 from bandit.whatif import row_of_entry, what_if_changed, what_if_rows
 from grading.models import Session
 from grading.review import promises
-from grading.screens import charts
+from grading.screens.charts.posteriors import Beta, beliefs, climb
 
 # Intervals between the points of the climb, each of which needs a posterior.
 STEPS = 4
@@ -109,9 +109,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
             ArmOutlook(label=label, css=css, mean=each.arms[worst.arm].mean, share=each.share_of_next_100(worst.arm))
             for label, css, each in curves
         ),
-        curves=charts.beliefs(
-            {css: charts.Beta(alpha=each.alpha, beta=each.beta) for css, each in posteriors.items()}, worst.arm
-        ),
+        curves=beliefs({css: Beta(alpha=each.alpha, beta=each.beta) for css, each in posteriors.items()}, worst.arm),
         climb=_climb(worst, rows, now),
         moves=tuple(arm_moves),
         decisions=decided.count(),
@@ -128,4 +126,4 @@ def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> Sa
         _current, then = what_if_rows(arm.bandit, {arm.bandit: missing}, now)
         points.append((count, then.share_of_next_100(arm.arm)))
     points.append((total, arm.share_after))
-    return charts.climb(points)
+    return climb(points)

@@ -12,12 +12,14 @@ from bandit.core.posterior import ArmPosterior, Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Arm
 from grading.reward.calibrating import UNJUDGED
-from grading.screens import charts
 from grading.screens.bandit import breaks
 from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import BanditSnapshot
 from grading.screens.calibration.card import describe_fallbacks
+from grading.screens.charts import bars, posteriors
+from grading.screens.charts.bars import STACK
+from grading.screens.charts.posteriors import Beta
 from grading.templatetags.gradingsite_tags import mean3
 
 
@@ -67,7 +69,7 @@ class ArmRow:
     def by_source(self) -> list[float]:
         """Pseudo-observations by source, in the order of the legend; those of abstentions at the end."""
         pseudo = {each.source: each.pseudo for each in self.posterior.evidence}
-        return [pseudo.get(source, 0.0) for source in (*charts.STACK[:-1], ABSTAINED)]
+        return [pseudo.get(source, 0.0) for source in (*STACK[:-1], ABSTAINED)]
 
     @property
     def shared(self) -> str:
@@ -100,19 +102,19 @@ def arm_rows(
     alternative: AlternativeOutlook | None,
 ) -> list[ArmRow]:
     """The rows of the arms that were not merged, the most chosen first and retired ones last."""
-    posteriors = {name: arm for name, arm in snapshot.outlook.arms.items() if arms[name].merged_into_id is None}
+    arm_posteriors = {name: arm for name, arm in snapshot.outlook.arms.items() if arms[name].merged_into_id is None}
     if alternative is None:
-        ridges = charts.ridges(_betas(posteriors))
+        ridges = posteriors.ridges(_betas(arm_posteriors))
     else:
         # Only the arms whose displayed mean differs get a second curve.
-        others = {name: alternative.outlook.arms[name] for name in posteriors if alternative.moves[name].mean_moves}
-        ridges = charts.ridges(_betas(posteriors), _betas(others), alternative.css)
-    weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in posteriors.items()}
-    full = max((sum(weights[name].values()) + pending.get(name, 0) for name in posteriors), default=1.0)
+        others = {name: alternative.outlook.arms[name] for name in arm_posteriors if alternative.moves[name].mean_moves}
+        ridges = posteriors.ridges(_betas(arm_posteriors), _betas(others), alternative.css)
+    weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in arm_posteriors.items()}
+    full = max((sum(weights[name].values()) + pending.get(name, 0) for name in arm_posteriors), default=1.0)
     broke, stability = breaks.describe_breaks(snapshot, arms), breaks.stability(snapshot)
     capped = describe_caps(snapshot.outlook.posterior.caps)
     rows = []
-    for name, arm in posteriors.items():
+    for name, arm in arm_posteriors.items():
         graded = sum(weights[name].values())
         unconfirmed = sum(n for source, n in weights[name].items() if source in UNJUDGED)
         row = ArmRow(
@@ -121,7 +123,7 @@ def arm_rows(
             ridge=ridges[name],
             half_width=(arm.high - arm.low) / 2,
             share=snapshot.outlook.share_of_next_100(name),
-            proof=charts.proof(weights[name], pending.get(name, 0), full),
+            proof=bars.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
             unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),
             unconfirmed_weight=unconfirmed,
@@ -151,5 +153,5 @@ def describe_caps(caps: AgentCaps) -> dict[str, list[str]]:
     return sentences
 
 
-def _betas(arms: Mapping[str, ArmPosterior]) -> dict[str, charts.Beta]:
-    return {name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in arms.items()}
+def _betas(arms: Mapping[str, ArmPosterior]) -> dict[str, Beta]:
+    return {name: Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in arms.items()}

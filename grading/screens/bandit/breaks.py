@@ -6,7 +6,7 @@ from datetime import date
 
 from bandit.models import Arm, BreakDecision
 from grading.screens.bandit.travel import BanditSnapshot
-from grading.screens.charts import thousandths
+from grading.screens.charts.posteriors import thousandths
 
 # An arm is steady if a day's step of its level, as a standard deviation in reward, is less than MAX_STEADY_STEP. With
 # MIN_REWARDS that was so for 96 % of simulated arms that did not move, and for none that moved by .02 a day. Arms with

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from bandit.models import Bandit, Selection
 from bandit.selection import OPEN_FOR
 from grading.models import Session
-from grading.screens import charts
+from grading.screens.charts import bars
 
 # The most decisions that are listed, and that are counted.
 LISTED, COUNTED = 3, 100
@@ -144,7 +144,7 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
             expected=expected[name],
             chosen=chosen[name],
             ran=ran[name],
-            picture=charts.tally(titles.get(name, name), chosen[name], expected[name], most),
+            picture=bars.tally(titles.get(name, name), chosen[name], expected[name], most),
         )
         for name in names
     ]

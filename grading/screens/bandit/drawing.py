@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 
 from bandit.core.thompson import draw, uniform
 from bandit.selection import NothingEligible, preview
-from grading.screens import charts
 from grading.screens.bandit.query import QueryRefused, quoted
+from grading.screens.charts import bars
 
 DRAWS = 100
 MAX_NUMBER = 1_000_000
@@ -57,7 +57,7 @@ def try_draw(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime
             numbers=explained["arms"][name],
             expected=DRAWS * chance,
             drawn=drawn[name],
-            picture=charts.tally(titles.get(name, name), drawn[name], DRAWS * chance, most),
+            picture=bars.tally(titles.get(name, name), drawn[name], DRAWS * chance, most),
         )
         for name, chance in choice.odds.items()
     ]

@@ -14,7 +14,6 @@ from bandit.core.moves import ArmMove, moves
 from bandit.models import Arm, Bandit, BanditKind
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
-from grading.screens import charts
 from grading.screens.bandit import comparing, decisions, drawing, record, travel, what_if
 from grading.screens.bandit.arms import AlternativeOutlook, arm_rows
 from grading.screens.bandit.drawing import TrialDraw
@@ -24,6 +23,7 @@ from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.calibration import card as calibration
 from grading.screens.categories.view import uncategorised
+from grading.screens.charts.bars import STACK
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.moves import describe_moves
 
@@ -66,7 +66,7 @@ def show(request: StaffRequest, name: str) -> TemplateResponse:
         "bandit": bandit,
         "bandits": bandits,
         "uncategorised": uncategorised() if bandit.name == "category" and not at.is_past else {},
-        "sources": charts.STACK[:-1],
+        "sources": STACK[:-1],
         "problems": problems,
         "moments": at,
         "sliders": sliders,

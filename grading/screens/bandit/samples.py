@@ -15,7 +15,8 @@ from bandit.reading import outlook, policy_of, site_day
 from bandit.whatif import row_of_credit
 from grading.models import Session
 from grading.reward import rewards
-from grading.screens import charts
+from grading.screens.charts import posteriors
+from grading.screens.charts.posteriors import Beta
 from grading.vocabulary import Source
 
 PREFETCHED = ("grades", "flags", "judge_jobs", "lessons__arm__merged_into")
@@ -94,8 +95,8 @@ def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
         if learner.bandit == bandit.name and each.credit.grader.source != ABSTAINED
     )
     arms = {arm.name: arm for arm in bandit.arms.filter(name__in=counts)}
-    posteriors = {name: after.arms[name] for name in arms if name in after.arms}
-    ridges = charts.ridges({name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in posteriors.items()})
+    arm_posteriors = {name: after.arms[name] for name in arms if name in after.arms}
+    ridges = posteriors.ridges({name: Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in arm_posteriors.items()})
     sample_rows = [
         SampleArm(
             arm=arms[name],
@@ -104,6 +105,6 @@ def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
             share=after.share_of_next_100(name),
             ridge=ridges[name],
         )
-        for name, arm in posteriors.items()
+        for name, arm in arm_posteriors.items()
     ]
     return sorted(sample_rows, key=lambda each: (-each.share, each.arm.name))

@@ -18,8 +18,9 @@ from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, 
 from bandit.reading import BanditReading, EffectivePolicy, effective_policy
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
-from grading.screens import charts
 from grading.screens.bandit.query import QueryRefused, quoted
+from grading.screens.charts import timelines
+from grading.screens.charts.timelines import OutageSpan
 from grading.screens.quota.outage_marks import outage_marks
 from grading.templatetags.gradingsite_tags import stamp
 
@@ -152,7 +153,7 @@ class Sliders:
     days: int
     hours: int
     picture: SafeString
-    marks: list[charts.OutageSpan]
+    marks: list[OutageSpan]
 
     @property
     def last(self) -> str:
@@ -218,6 +219,6 @@ def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sl
         start=timezone.localtime(since),
         days=days,
         hours=(now - since) // HOUR,
-        picture=charts.track(marks, timezone.localtime(since), timezone.localtime(now)),
+        picture=timelines.track(marks, timezone.localtime(since), timezone.localtime(now)),
         marks=marks,
     )

@@ -23,7 +23,7 @@ from grading.reward.explain import number
 from grading.reward.grade import checked_value
 from grading.screens.bandit.query import QueryRefused, quoted
 from grading.screens.bandit.travel import BanditSnapshot
-from grading.screens.charts import STACK
+from grading.screens.charts.bars import STACK
 from grading.screens.moves import describe_moves, why
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source

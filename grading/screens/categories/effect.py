@@ -7,7 +7,8 @@ from django.utils.safestring import SafeString
 from bandit.core.moves import ArmMove
 from bandit.core.posterior import Outlook
 from grading.intake.categories.preview import CategoryPreview
-from grading.screens import charts
+from grading.screens.charts import posteriors
+from grading.screens.charts.posteriors import Beta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ def bandit_effects(preview: CategoryPreview) -> list[BanditEffect]:
     for name, (before, after) in preview.outlooks.items():
         moves = [move for move in preview.arms if move.bandit == name]
         arms = [move.arm for move in moves]
-        curves = charts.ridges(_betas(after, arms), _betas(before, arms), css="was")
+        curves = posteriors.ridges(_betas(after, arms), _betas(before, arms), css="was")
         rows = [
             ArmEffect(
                 move=move, curves=curves[move.arm], gains=preview.sessions.get(move.arm, 0) if move.touched else 0
@@ -45,5 +46,5 @@ def bandit_effects(preview: CategoryPreview) -> list[BanditEffect]:
     return [bandit for bandit in bandits if bandit.arms]
 
 
-def _betas(outlook: Outlook, arms: list[str]) -> dict[str, charts.Beta]:
-    return {name: charts.Beta(alpha=outlook.arms[name].alpha, beta=outlook.arms[name].beta) for name in arms}
+def _betas(outlook: Outlook, arms: list[str]) -> dict[str, Beta]:
+    return {name: Beta(alpha=outlook.arms[name].alpha, beta=outlook.arms[name].beta) for name in arms}

@@ -19,7 +19,8 @@ from grading.judging.outlook.costs import Spend
 from grading.judging.outlook.daily_costs import DaySpend
 from grading.models import Agent, JudgeAttempt, JudgeKeyTest
 from grading.models.judging import Purpose
-from grading.screens import charts
+from grading.screens.charts import timelines
+from grading.screens.charts.timelines import DayCost
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import usd
@@ -140,8 +141,8 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
         if spend.unknown_cost:
             calls = f"{spend.unknown_cost} more call{'s' * (spend.unknown_cost != 1)}"
             label += f", {calls} estimated at {usd(spend.expected_usd)}"
-        bars.append(charts.DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=label))
-    return charts.costs(bars)
+        bars.append(DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=label))
+    return timelines.costs(bars)
 
 
 def tables(spends: costs.Spends) -> list[dict[str, Any]]:

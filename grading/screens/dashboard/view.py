@@ -22,8 +22,10 @@ from grading.review import calibration, claims, queue
 from grading.review.filters import QueueFilters, waiting
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
-from grading.screens import charts
 from grading.screens.categories.view import uncategorised
+from grading.screens.charts import timelines
+from grading.screens.charts.bars import STACK
+from grading.screens.charts.timelines import NARROW, Bar
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import BANDITS, starving
 from grading.screens.desk.answer import TrustFacts, answer
@@ -78,7 +80,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "answer": answer(facts),
         "checklist": checklist(user),
         **grades_by_day(figures, first, now),
-        "sources": charts.STACK,
+        "sources": STACK,
         "money": {"spend": spend, "tests": tests, "total": spend + tests, "budget": budget},
         "compared": compared,
         "judge": unconfigured() if first is None else card(first, policy, now),
@@ -139,9 +141,9 @@ def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime)
     for cell in figures.cells:
         key = (cell.day, cell.source, cell.final)
         totals[key] = totals.get(key, 0) + cell.count
-    bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
+    bars = [Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
     outages = outage_marks(first, now, CHART_DAYS)
     return {
-        "chart": charts.by_day(bars, days, outages),
-        "narrow": charts.by_day(bars, days, outages, charts.NARROW),
+        "chart": timelines.by_day(bars, days, outages),
+        "narrow": timelines.by_day(bars, days, outages, NARROW),
     }

@@ -16,8 +16,9 @@ from grading.review import promises
 from grading.review.corrections import REASON_NEEDED_ABOVE
 from grading.reward import rewards
 from grading.reward.explain import number
-from grading.screens import charts
 from grading.screens.bandit.samples import sample_outlooks
+from grading.screens.charts import bars, posteriors
+from grading.screens.charts.posteriors import Beta
 from grading.screens.desk.verdict_form import VerdictForm
 
 LONGEST_SECONDS = 86_400.0
@@ -133,12 +134,12 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     visible_value = None if blind else rewards.graded_value(settlement)
     mark = SafeString("")
     if settlement is not None and visible_value is not None:
-        mark = charts.reward_mark(visible_value, settlement.source)
+        mark = bars.reward_mark(visible_value, settlement.source)
     of_samples = is_preview(session)
     learners = len(rewards.arms_of(session) if of_samples else rewards.learners(session))
     value = form.grade if form is not None and form.is_valid() else None
     grade_effect = GradeEffect(
-        bands=charts.bands(rows, value),
+        bands=bars.bands(rows, value),
         mark=mark,
         value=value,
         current=visible_value,
@@ -148,7 +149,7 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     )
     if value is not None:
         arms = tuple(effects(session, value, blind=blind))
-        return replace(grade_effect, band=charts.band_of(rows, value), arms=arms)
+        return replace(grade_effect, band=bars.band_of(rows, value), arms=arms)
     if form is not None and str(form.data.get("value", "")).strip():
         return replace(grade_effect, problem=form.problem)
     return grade_effect
@@ -172,8 +173,8 @@ def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMov
             if not move.touched:
                 continue
             posterior_before, posterior_after = (
-                charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (before.arms[move.arm], after.arms[move.arm])
+                Beta(alpha=arm.alpha, beta=arm.beta) for arm in (before.arms[move.arm], after.arms[move.arm])
             )
-            curves = charts.before_after(None if blind else posterior_before, posterior_after)
+            curves = posteriors.before_after(None if blind else posterior_before, posterior_after)
             arm_effects.append((move, curves))
     return arm_effects

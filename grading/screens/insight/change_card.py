@@ -28,8 +28,8 @@ from grading.insight.sentences import (
     write_value,
 )
 from grading.models.sessions import MICRODOLLARS
-from grading.screens import charts
-from grading.screens.charts import ChangeStep
+from grading.screens.charts import changes
+from grading.screens.charts.changes import STEPS_LETTER, STEPS_PHONE, STEPS_WIDE, ChangeStep
 from grading.screens.insight.trend_card import sessions_url, write_days
 from grading.screens.insight.wording import level_writer, scale_around
 
@@ -123,10 +123,10 @@ def _pictures(change: PeriodChange) -> dict[str, Any]:
     ]
     sums = list(accumulate((part.value or 0.0 for part in change.parts), initial=before))
     scale = scale_around(measure, [*sums, after])
-    sizes = {"picture": charts.STEPS_WIDE, "letter": charts.STEPS_LETTER, "narrow": charts.STEPS_PHONE}
+    sizes = {"picture": STEPS_WIDE, "letter": STEPS_LETTER, "narrow": STEPS_PHONE}
     write_level, write = level_writer(measure, scale), partial(write_value, measure)
     return {
-        name: charts.waterfall(before, after, steps, scale, size=size, write_level=write_level, write_value=write)
+        name: changes.waterfall(before, after, steps, scale, size=size, write_level=write_level, write_value=write)
         for name, size in sizes.items()
     }
 

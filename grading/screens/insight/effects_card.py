@@ -18,8 +18,8 @@ from grading.insight.sentences import (
     write_value,
 )
 from grading.outcomes.landed_work import LandedWork
-from grading.screens import charts
-from grading.screens.charts import RewardDifference
+from grading.screens.charts import bars
+from grading.screens.charts.bars import RewardDifference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     rewards = [
         _difference(each) for each in effects if each.measure.unit is MeasureUnit.REWARD and each.effect is not None
     ]
-    limit = charts.reach(rewards)
+    limit = bars.reach(rewards)
     groups = []
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
         main, *others = same
@@ -95,7 +95,7 @@ def _row(effect: MarkEffect, limit: float) -> EffectRow:
         width = write_size(measure, effect.high - effect.low)
     picture: SafeString | str = ""
     if measure.unit is MeasureUnit.REWARD and effect.effect is not None:
-        picture = charts.difference(_difference(effect), limit)
+        picture = bars.difference(_difference(effect), limit)
     return EffectRow(
         title=measure.title,
         effect=write_signed(measure, effect.effect),

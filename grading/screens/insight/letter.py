@@ -15,7 +15,7 @@ from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.models import Session, WeeklyLetter
 from grading.monitoring.notices.channels import letter_destinations
-from grading.screens import charts
+from grading.screens.charts.trends import LETTER_WIDE, PHONE
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.insight import change_card, trend_card
 from grading.screens.insight.forms import period_fields
@@ -71,8 +71,8 @@ def pictures(monday: dt.date, change: PeriodChange) -> dict[str, Any]:
     markers = trend_card.mark_lines(since.marks_during(since.stored_reading(), span))
     dots = trend_card.make_dots(trend.whole, trend.measure, {})
     return {
-        "trend": trend_card.draw(trend, dots, markers, charts.LETTER_WIDE),
-        "small_trend": trend_card.draw(trend, dots, markers, charts.PHONE),
+        "trend": trend_card.draw(trend, dots, markers, LETTER_WIDE),
+        "small_trend": trend_card.draw(trend, dots, markers, PHONE),
         "trend_marks": markers,
         "periods": urlencode(period_fields(change.before_span, change.after_span)),
         "change": change_card.context(change, {}, ()),

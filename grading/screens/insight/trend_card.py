@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.insight.core.results import MarkKind, Mean, Span, TimeMark, Trend, TrendLine, TrendPoint
 from grading.insight.sentences import write_signed, write_value
-from grading.screens import charts
-from grading.screens.charts import ChartSize, TrendDot, TrendMarker, ValueScale
+from grading.screens.charts import trends
+from grading.screens.charts.trends import PHONE, WIDE, ChartSize, TrendDot, TrendMarker, ValueScale
 from grading.screens.insight.wording import CAUTIONS, DEFINITIONS, level_writer, scale_around
 
 GROUPS = 8
@@ -61,8 +61,8 @@ def context(
     if all(point.mean.value is None for point in trend.whole.points):
         return {"is_empty": True, "sessions": trend.whole.total.sessions, "longer": query(weeks="26")}
     return {
-        "picture": draw(trend, dots, markers, charts.WIDE),
-        "narrow": draw(trend, dots, markers, charts.PHONE),
+        "picture": draw(trend, dots, markers, WIDE),
+        "narrow": draw(trend, dots, markers, PHONE),
         "marks": markers,
         "has_outage": any(each.is_outage for each in markers),
         "has_change": any(not each.is_outage for each in markers),
@@ -91,7 +91,7 @@ def draw(trend: Trend, dots: Sequence[TrendDot], markers: Sequence[TrendMarker],
     """The curve of all sessions."""
     measure = trend.measure
     scale = scale_for(measure, [trend.whole])
-    return charts.trend(
+    return trends.trend(
         dots,
         markers,
         scale,
@@ -203,7 +203,7 @@ def _cells(trend: Trend, query: Callable[..., str]) -> list[GroupCell]:
     for line in lines:
         name = line.name or f"no {trend.split.value}"
         url = "?" + query(split="none", **{trend.split.value: line.name}) if line.name else ""
-        picture = charts.spark(make_dots(line, measure, None), scale, overall, f"{name}: {measure.title}")
+        picture = trends.spark(make_dots(line, measure, None), scale, overall, f"{name}: {measure.title}")
         cells.append(_cell(line, measure, name, url, picture))
     return cells
 

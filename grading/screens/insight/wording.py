@@ -5,8 +5,8 @@ from math import floor, log10
 
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.models.sessions import MICRODOLLARS
-from grading.screens import charts
-from grading.screens.charts import ValueScale
+from grading.screens.charts import trends
+from grading.screens.charts.trends import ValueScale
 from grading.signals.vitals import VITALS
 from grading.templatetags.gradingsite_tags import short_number
 
@@ -30,8 +30,8 @@ CAUTIONS = {vital.name: vital.caution for vital in VITALS if vital.caution}
 def scale_around(measure: Measure, values: Sequence[float]) -> ValueScale:
     """A scale of an axis for these values, on which a small difference looks small."""
     if measure.unit in BOUNDED:
-        return charts.scale_of(values, least=LEAST_SPREAD, most=1.0)
-    return charts.scale_of(values, least=LEAST_SPREAD * max(values, default=1.0))
+        return trends.scale_of(values, least=LEAST_SPREAD, most=1.0)
+    return trends.scale_of(values, least=LEAST_SPREAD * max(values, default=1.0))
 
 
 def level_writer(measure: Measure, scale: ValueScale) -> Callable[[float], str]:

@@ -35,8 +35,9 @@ from grading.models import Session, SessionLesson
 from grading.models.sessions import yours
 from grading.reward import lessons
 from grading.reward.lessons import LessonFigures, Overview
-from grading.screens import charts
 from grading.screens.calibration import card as calibration
+from grading.screens.charts import bars
+from grading.screens.charts.bars import RewardDifference
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.policy.form import form_values
 from grading.templatetags.gradingsite_tags import plain
@@ -44,9 +45,9 @@ from grading.templatetags.gradingsite_tags import plain
 LATEST = 25
 # Made-up lessons for the page of a site without any: name, sessions with it and without it, effect on the reward.
 EXAMPLES = (
-    ("read-the-diff", 64, 41, charts.RewardDifference(mean=0.08, low=0.03, high=0.13, is_causal=True)),
-    ("ask-first", 58, 37, charts.RewardDifference(mean=-0.01, low=-0.05, high=0.03, is_causal=True)),
-    ("plan-in-detail", 22, 30, charts.RewardDifference(mean=0.05, low=-0.06, high=0.16, is_causal=False)),
+    ("read-the-diff", 64, 41, RewardDifference(mean=0.08, low=0.03, high=0.13, is_causal=True)),
+    ("ask-first", 58, 37, RewardDifference(mean=-0.01, low=-0.05, high=0.03, is_causal=True)),
+    ("plan-in-detail", 22, 30, RewardDifference(mean=0.05, low=-0.06, high=0.16, is_causal=False)),
 )
 EXAMPLES_REACH = 0.2
 
@@ -106,13 +107,13 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     arms = {arm: overview.for_lesson(arm) for arm in arms_of(bandit) if arm.merged_into_id is None}
     used = sorted((arm for arm in arms if not out_of_use(arm)), key=lambda arm: _urgency(arm, arms[arm]))
     differences = [_difference(arms[arm].effect) for arm in used]
-    reach = charts.reach(difference for difference in differences if difference is not None)
+    reach = bars.reach(difference for difference in differences if difference is not None)
     rows = [
         LessonRow(
             arm=arm,
             lesson=arms[arm],
             posterior=outlook.arms[arm.name],
-            picture=charts.difference(_difference(arms[arm].effect), reach),
+            picture=bars.difference(_difference(arms[arm].effect), reach),
         )
         for arm in used
     ]
@@ -121,10 +122,10 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
         "title": f"{bandit} bandit",
         "offer": offer(version_of(bandit), overview.bar),
         "rows": rows,
-        "scale": charts.effects_scale(reach),
+        "scale": bars.effects_scale(reach),
         "left_out": left_out,
-        "examples": [] if arms else [(*row, charts.difference(row[-1], EXAMPLES_REACH)) for row in EXAMPLES],
-        "examples_scale": charts.effects_scale(EXAMPLES_REACH),
+        "examples": [] if arms else [(*row, bars.difference(row[-1], EXAMPLES_REACH)) for row in EXAMPLES],
+        "examples_scale": bars.effects_scale(EXAMPLES_REACH),
         "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
         "card": calibration.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
@@ -144,8 +145,8 @@ def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
     lesson = overview.for_lesson(arm)
     beside = lesson.per_protocol if lesson.unheeded else None
     differences = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
-    reach = charts.reach(each for each in differences if each)
-    drawn, heeded, came = (charts.difference(each, reach) for each in differences)
+    reach = bars.reach(each for each in differences if each)
+    drawn, heeded, came = (bars.difference(each, reach) for each in differences)
     context = {
         "title": str(arm),
         "arm": arm,
@@ -158,7 +159,7 @@ def show_one(request: StaffRequest, pk: int) -> TemplateResponse:
         "heeded": heeded,
         "came": came,
         "worth": RELEVANT_EFFECT,
-        "scale": charts.effects_scale(reach),
+        "scale": bars.effects_scale(reach),
         "windows": windows_of(lesson),
         "sessions": sessions_of(arm, overview.baseline, now),
         "draws": draws_of(arm),
@@ -256,14 +257,14 @@ def _basis(bandit: Bandit, overview: Overview) -> dict[str, Any]:
     }
 
 
-def _difference(effect: TreatmentEffect) -> charts.RewardDifference | None:
+def _difference(effect: TreatmentEffect) -> RewardDifference | None:
     return _drawn(effect.difference, is_causal=effect.kind is StudyDesign.CAUSAL)
 
 
-def _drawn(estimate: Estimate | None, *, is_causal: bool) -> charts.RewardDifference | None:
+def _drawn(estimate: Estimate | None, *, is_causal: bool) -> RewardDifference | None:
     if estimate is None:
         return None
-    return charts.RewardDifference(mean=estimate.mean, low=estimate.low, high=estimate.high, is_causal=is_causal)
+    return RewardDifference(mean=estimate.mean, low=estimate.low, high=estimate.high, is_causal=is_causal)
 
 
 def _urgency(arm: Arm, lesson: LessonFigures) -> tuple[bool, int, float, str]:

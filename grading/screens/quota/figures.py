@@ -18,7 +18,8 @@ from grading.judging.outlook.outages import Period, Spell
 from grading.judging.outlook.standing import DIMENSIONS, Headroom, JudgeStanding
 from grading.models import JudgePolicy
 from grading.reward.explain import weight
-from grading.screens import charts
+from grading.screens.charts import bars, timelines
+from grading.screens.charts.timelines import BACKLOG, SMALL_BACKLOG, Note, TimelineSpan
 from grading.templatetags.gradingsite_tags import moment, stamp, usd
 
 DAYS = 14
@@ -38,7 +39,7 @@ def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[di
             "note": "a minute, the tightest" if room.dimension == tightest else "a minute",
             "used": room.used,
             "limit": room.limit,
-            "bar": charts.gauge(room.used, room.limit, reserved, f"{room.used:,.0f} of {room.limit:,.0f} used"),
+            "bar": bars.gauge(room.used, room.limit, reserved, f"{room.used:,.0f} of {room.limit:,.0f} used"),
         }
         for room in sorted(headroom.rooms, key=lambda room: list(DIMENSIONS).index(room.dimension))
     ]
@@ -97,17 +98,17 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
     future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
-    notes = [charts.Note(at=now, waiting=outlook.waiting, label=f"{outlook.waiting:,} now", css="ink")]
+    notes = [Note(at=now, waiting=outlook.waiting, label=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
         at, waiting = forecast.opening
         label = f"{waiting:,.0f} when judging resumes"
-        notes.append(charts.Note(at=timezone.localtime(at), waiting=waiting, label=label))
+        notes.append(Note(at=timezone.localtime(at), waiting=waiting, label=label))
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
-        notes.append(charts.Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
+        notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))
-    size = charts.SMALL_BACKLOG if small else charts.BACKLOG
-    return charts.backlog(past, future if len(future) > 1 else [], notes, size=size)
+    size = SMALL_BACKLOG if small else BACKLOG
+    return timelines.backlog(past, future if len(future) > 1 else [], notes, size=size)
 
 
 # --- money -----------------------------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
     total = spend + tests
     rest = (spend.usd or 0.0) - sum(term.usd for term in terms)
     committed = total.committed_usd
-    bar = charts.gauge(committed, budget, 0, f"{usd(committed)} of {usd(budget)}") if budget else ""
+    bar = bars.gauge(committed, budget, 0, f"{usd(committed)} of {usd(budget)}") if budget else ""
     return Spent(
         spend=spend,
         tests=tests,
@@ -178,8 +179,8 @@ def outcomes(
         css = "f-alarm" if kind.is_trouble else "f-floor"
         if kind.name == "graded":
             css = "f-judge"
-        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.label), "words": note})
-    bar = charts.share_bar("", waiting.jobs, most, "Held, not sent")
+        rows.append({"kind": kind, "n": n, "bar": bars.share_bar(css, n, most, kind.label), "words": note})
+    bar = bars.share_bar("", waiting.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": waiting.jobs, "bar": bar, "words": waits if waiting.jobs else ""}]
 
 
@@ -193,20 +194,18 @@ def timeline(
     is hatched.
     """
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    is_open = charts.TimelineSpan(since=max(start, known_since), until=now, css="f-open", label="open")
+    is_open = TimelineSpan(since=max(start, known_since), until=now, css="f-open", label="open")
     spans = [] if standing.quota.is_untested else [is_open]
     for period in periods:
         until, state = period.until or now, period.row.state
         label = f"{state}, {stamp(period.since)} to {stamp(until)}"
-        spans.append(charts.TimelineSpan(since=period.since, until=until, css=f"f-{state}", label=label))
-    spans += [
-        charts.TimelineSpan(since=s.since, until=s.until, css="f-overloaded", label=spell_words(s)) for s in spells
-    ]
+        spans.append(TimelineSpan(since=period.since, until=until, css=f"f-{state}", label=label))
+    spans += [TimelineSpan(since=s.since, until=s.until, css="f-overloaded", label=spell_words(s)) for s in spells]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
         label = f"nothing is sent until {stamp(quota.until)}"
-        spans.append(charts.TimelineSpan(since=now, until=quota.until, css="", label=label))
-    return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
+        spans.append(TimelineSpan(since=now, until=quota.until, css="", label=label))
+    return timelines.timeline(spans, timezone.localtime(start), timezone.localtime(end))
 
 
 def spell_words(spell: Spell) -> str:

@@ -7,14 +7,14 @@ from django.utils import timezone
 from grading.days import midnight
 from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
-from grading.screens import charts
+from grading.screens.charts.timelines import OutageSpan
 from grading.templatetags.gradingsite_tags import duration, moment
 
 # Shorter outages are shown only on the quota page.
 LEAST = dt.timedelta(minutes=10)
 
 
-def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> list[charts.OutageSpan]:
+def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> list[OutageSpan]:
     """The outages of the last `days`, oldest first. Three queries."""
     if first is None:
         return []
@@ -30,12 +30,12 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
         else:
             length = duration((period.until - period.since).total_seconds())
             label, short = f"{what} for {length}", f"{state} {length}"
-        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, label=label, short=short))
+        marks.append(OutageSpan(since=timezone.localtime(period.since), until=until, label=label, short=short))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
         if lasted >= LEAST:
             start, end = timezone.localtime(spell.since), timezone.localtime(spell.until)
             took = duration(lasted.total_seconds())
             label, short = f"judge overloaded for {took}", f"overloaded {took}"
-            marks.append(charts.OutageSpan(since=start, until=end, label=label, short=short))
+            marks.append(OutageSpan(since=start, until=end, label=label, short=short))
     return sorted(marks, key=lambda mark: mark.since)

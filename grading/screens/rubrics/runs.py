@@ -21,7 +21,7 @@ from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
 from grading.plain import primary_key
-from grading.screens import charts
+from grading.screens.charts import bars
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
@@ -147,7 +147,7 @@ def run(request: StaffRequest, pk: int) -> TemplateResponse:
         "changes": changes,
         "rows": [{"change": change, "session": sessions[change.session]} for change in changes.largest],
         "rubrics": list(rubrics) or [run.rubric],
-        "histogram": charts.verdict_moves(changes.moves) if changes.moves else "",
+        "histogram": bars.verdict_moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "rubrics/run.html", context)
@@ -184,7 +184,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     return {
         "run": run,
         "progress": counts,
-        "bar": charts.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions finished"),
+        "bar": bars.run_bar(parts, counts.total, f"{counts.ended} of {counts.total} sessions finished"),
         "waiting": {reason.words or "Due": n for reason, n in counts.waiting.items()},
         "failed": {reason.words: n for reason, n in counts.failed.items()},
         "left_out": {why.label: n for why, n in counts.left_out.items()},

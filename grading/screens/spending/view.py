@@ -16,7 +16,8 @@ from bandit.models import Arm
 from grading.days import midnight
 from grading.models import Agent, Project, Session, SessionUsage
 from grading.models.sessions import yours
-from grading.screens import charts
+from grading.screens.charts import timelines
+from grading.screens.charts.timelines import DayCost
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.spending import figures
 from grading.screens.spending.figures import UsageSum
@@ -122,10 +123,8 @@ def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
         label = f"{day:%-d %b}: {usd(each.paid_usd)} for {each.sessions:,} session{'' if each.sessions == 1 else 's'}"
         if each.covered:
             label += f", and {usd(each.covered_usd)} covered by subscriptions"
-        bars.append(
-            charts.DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label)
-        )
-    return charts.costs(bars, expected_css="f-paused")
+        bars.append(DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label))
+    return timelines.costs(bars, expected_css="f-paused")
 
 
 def unknown(filters: SpendingFilterForm) -> list[dict[str, Any]]:

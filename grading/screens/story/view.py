@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from grading.review.corrections import CorrectionError
-from grading.screens import charts
+from grading.screens.charts import posteriors
+from grading.screens.charts.posteriors import Beta
 from grading.screens.http import StaffRequest, staff_view
 from grading.story import march31
 from grading.story.figures import ArmBelief, Figure
@@ -63,9 +64,9 @@ def show(request: StaffRequest) -> TemplateResponse:
         "before": before,
         "submitted": len(ledger.sessions),
         "floor": settings.FLOOR,
-        "wide": charts.compared(*curves, ("this site", "with floors"), WIDE),
-        "narrow": charts.compared(*curves, ("here", "with floors"), NARROW),
-        "series": charts.by_step(incident.series, len(STEPS)) if incident.series else "",
+        "wide": posteriors.compared(*curves, ("this site", "with floors"), WIDE),
+        "narrow": posteriors.compared(*curves, ("here", "with floors"), NARROW),
+        "series": posteriors.by_step(incident.series, len(STEPS)) if incident.series else "",
         "first": FIRST,
         "session": ledger.sessions.get(FIRST.name),
         "entries": ledger.entries.get(FIRST.name, ()),
@@ -109,5 +110,5 @@ def _step_context(step: StoryStep, at: int, incident: Incident) -> StepRow:
     return StepRow(step=step, state=state, figures=tuple(step.figures(incident)) if is_done else ())
 
 
-def _beta(belief: ArmBelief) -> charts.Beta:
-    return charts.Beta(alpha=belief.arm.alpha, beta=belief.arm.beta)
+def _beta(belief: ArmBelief) -> Beta:
+    return Beta(alpha=belief.arm.alpha, beta=belief.arm.beta)
