@@ -257,7 +257,7 @@ def watch(sessions: Sessions, rng: np.random.Generator, step: int, *, reread: in
                 effect = effects[0]
                 yield Look(day=day, effect=effect, text=sentences.write_effect(effect))
         if effect is not None and last == days - 1:
-            again = since.find_effects(now, measures=["reward"])[0]
+            again = since.read(now).effects[0]
             if again != effect:
                 raise SystemExit(f"expected the page's effect to be {effect}; got {again}")
 

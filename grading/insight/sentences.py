@@ -21,7 +21,6 @@ from grading.insight.core.results import (
     PeriodChange,
     Span,
     TimeMark,
-    WorkReference,
 )
 
 MICRODOLLARS = 1_000_000
@@ -300,7 +299,7 @@ def write_effect(effect: MarkEffect) -> str:
     text = f"{start} {title} is {direction} on comparable work: {numbers}."
     if effect.finding is EffectFinding.CHANGED:
         return text
-    if effect.reference is WorkReference.NONE:
+    if not effect.tasks:
         return f"{text} It is unclear whether the agents or the work changed, because too few tasks recur."
     same = write_interval(effect.measure, effect.task_low, effect.task_high)
     return f"{text} On {_plural(effect.tasks, 'task')} that recur, it did not change beyond chance ({same})."

@@ -52,14 +52,6 @@ def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]
     return EffectInputs(table=table, tasks=tasks, marks=marks, groups=groups, scale=scale)
 
 
-def find_effects(now: dt.datetime, *, measures: Sequence[str] = ()) -> tuple[MarkEffect, ...]:
-    """The effects of the newest marks on these measures (by default all): the newest mark first, and of each mark in
-    the order of the measures. This takes longer than a page may: pages use `stored_reading`.
-    """
-    names = list(measures or ALL_MEASURES)
-    return effects_of(load_inputs(now, names), names)
-
-
 def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, ...]:
     """The effects on these measures, in the order of the groups of marks and then of the measures."""
     by_measure = [estimate_effects(inputs, MEASURES[name], is_reward=name == REWARD) for name in names]

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, sqrt
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -83,12 +83,7 @@ def measure_mean(table: CellTable, measure: Measure) -> Mean:
         count = round(float(table.sessions.sum()))
         return Mean(value=float(count), low=None, high=None, sessions=count, known=count, provisional=0)
     mean = mean_of(table, measure.name)
-    if measure.name in YES_OR_NO and mean.value in (0.0, 1.0):
-        return widen_share(mean)
-    if mean.low is None or mean.high is None:
-        return mean
-    most = 1.0 if measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE) else inf
-    return replace(mean, low=max(mean.low, 0.0), high=min(mean.high, most))
+    return widen_share(mean) if measure.name in YES_OR_NO and mean.value in (0.0, 1.0) else mean
 
 
 def widen_share(mean: Mean) -> Mean:

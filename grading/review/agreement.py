@@ -51,8 +51,8 @@ def agreement(pairs: Sequence[JudgeHumanPair]) -> Agreement:
     return Agreement(n=len(pairs), bias=bias, error=estimate([abs(pair.gap) for pair in pairs], weights, low=0))
 
 
-def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, high: float = 1.0) -> MeanEstimate:
-    """The weighted mean of `values` (at least one) and a t interval, cut to [low, high].
+def estimate(values: Sequence[float], weights: Sequence[float], *, low: float) -> MeanEstimate:
+    """The weighted mean of `values` (at least one) and a t interval, cut to [low, 1].
 
     Hájek's ratio estimator with its linearised variance and n − 1 degrees of freedom (Särndal, Swensson and Wretman
     1992, 5.7); with equal weights that is the ordinary mean and its t interval.
@@ -66,4 +66,4 @@ def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, h
         return MeanEstimate(mean=mean)
     squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, values, strict=True))
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / total
-    return MeanEstimate(mean=mean, low=max(mean - half, low), high=min(mean + half, high))
+    return MeanEstimate(mean=mean, low=max(mean - half, low), high=min(mean + half, 1.0))

@@ -92,15 +92,15 @@ class ReviewerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewProgress:
-    """`total` is the row of the person or of all; `rows` has one row for each person, by name."""
+    """`total` is the row of all; `rows` has one row for each person, by name."""
 
     total: ReviewerRow
     rows: tuple[ReviewerRow, ...]
 
 
-def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> ReviewProgress:
-    """The figures of one person, or of all. Three queries."""
-    now = now or timezone.now()
+def progress() -> ReviewProgress:
+    """The figures of all reviewers. Three queries."""
+    now = timezone.now()
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
     recent = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
     recent = recent.exclude(answer__in=LOOKS_ONLY)
@@ -122,10 +122,10 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
         if before is not None and before.reviewer != answer.reviewer:
             overruled.add(before.pk)
         latest[answer.session] = answer
-    reviewer_ids = {answer.reviewer for answer in answers} | set(waits) if reviewer is None else {reviewer.pk}
+    reviewer_ids = {answer.reviewer for answer in answers} | set(waits)
     people = User.objects.filter(pk__in=reviewer_ids).order_by("username")
     rows = tuple(_row(person, answers, overruled, waits, now) for person in people)
-    total = _row(reviewer, answers, overruled, waits, now)
+    total = _row(None, answers, overruled, waits, now)
     return ReviewProgress(total=total, rows=rows)
 
 

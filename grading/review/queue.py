@@ -16,7 +16,6 @@ from grading.models.sessions import Whose
 from grading.review import random_slice, records
 from grading.review.claims import FREE
 from grading.review.effects import changes, measure
-from grading.review.filters import offered_to
 from grading.review.impact import first_guess
 from grading.review.seen import is_outdated, persons_grade
 from grading.vocabulary import NO_REWARD
@@ -118,15 +117,6 @@ def require_answers(item: ReviewItem, people: int) -> None:
         ReviewItem.objects.filter(pk=item.pk).update(wanted=people, **_state_columns(state_of(item)))
 
 
-def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
-    """Dismiss an item and clear its flags; no rule puts it back into the queue. Raises ValueError without a `why`."""
-    if not why.strip():
-        raise ValueError("give a short reason why nobody should grade this session; it is stored in the history")
-    with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=item.session_id)
-        return take_off(session, by, reason=why.strip())
-
-
 def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
     """Dismiss a session that the caller has locked, and clear its flags, which changes the stratum of its reward.
     Returns the answer, with everything that it changed.
@@ -164,11 +154,9 @@ def state_of(item: ReviewItem) -> ItemState:
     return ItemState.DISMISSED if set(by_reviewer.values()) == {Answer.CANNOT_JUDGE} else ItemState.DONE
 
 
-def count(reviewer: User | None = None, whose: Whose = Whose.YOURS) -> Counts:
-    """The counts of open items, of all or of those that may be handed to one reviewer."""
+def count(whose: Whose = Whose.YOURS) -> Counts:
+    """The counts of open items."""
     items = ReviewItem.objects.open().filter(whose.rows())
-    if reviewer is not None:
-        items = items.filter(offered_to(reviewer))
     sums = items.aggregate(
         open=Count("pk"),
         slice=Count("pk", filter=Q(entered_as=QueueEntry.SLICE)),

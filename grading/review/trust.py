@@ -191,9 +191,9 @@ class Behind(StrEnum):
         }[self]
 
 
-def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = None) -> SessionQuerySet:
+def narrow(sessions: SessionQuerySet, behind: Behind) -> SessionQuerySet:
     """The sessions that a figure counts."""
-    today = timezone.localdate(now or timezone.now())
+    today = timezone.localdate()
     if behind is Behind.WAITING:
         jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
         return sessions.filter(pk__in=jobs.values("session"))
@@ -218,12 +218,12 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
     )
 
 
-def _days(today: dt.date, days: int, *, until: int | None = None, field: str = "ended_at") -> Q:
+def _days(today: dt.date, days: int, *, until: int | None = None) -> Q:
     """A condition: sessions that ended in the last `days`, with today. `until` is the first day after today that is
     excluded (1: tomorrow); without it, sessions whose clock runs ahead are included.
     """
-    since = Q(**{f"{field}__gte": midnight(today - dt.timedelta(days=days - 1))})
-    return since if until is None else since & Q(**{f"{field}__lt": midnight(today + dt.timedelta(days=until))})
+    since = Q(ended_at__gte=midnight(today - dt.timedelta(days=days - 1)))
+    return since if until is None else since & Q(ended_at__lt=midnight(today + dt.timedelta(days=until)))
 
 
 def _count(cells: Iterable[TrustCell]) -> int:

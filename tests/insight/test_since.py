@@ -42,7 +42,7 @@ def test_fall_on_recurring_tasks_since_a_version():
     """A large fall of sessions with the new version is called one of the agents, with "since" and a width."""
     live_site(level=falling(-0.2))
     store.check()
-    effect = since.find_effects(NOW, measures=["reward"])[0]
+    effect = since.read(NOW).effects[0]
     assert [each.label for each in effect.marks] == ["Claude Code 2.0"]
     assert effect.finding is EffectFinding.WORSE
     assert effect.low < -0.15 < effect.high
@@ -55,7 +55,7 @@ def test_fall_on_recurring_tasks_since_a_version():
 def test_harder_work_is_not_a_fall_of_the_agents():
     """Everything but the recurring tasks got harder."""
     live_site(difficulty=falling(-0.25), first_harness=1.0)
-    text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
+    text = sentences.write_effect(since.read(NOW).effects[0])
     assert "lower on comparable work" in text
     assert "it did not change beyond chance" in text
     assert sentences.AGENTS_DID_WORSE not in text
@@ -63,7 +63,7 @@ def test_harder_work_is_not_a_fall_of_the_agents():
 
 def test_without_tasks_the_page_cannot_tell():
     live_site(level=falling(-0.2), task_share=0.0)
-    text = sentences.write_effect(since.find_effects(NOW, measures=["reward"])[0])
+    text = sentences.write_effect(since.read(NOW).effects[0])
     assert "It is unclear whether the agents or the work changed, because too few tasks recur." in text
 
 
@@ -71,7 +71,7 @@ def test_new_rubric_at_the_same_time_is_not_enough_to_say():
     """Nothing compares the two rubrics, and every session after the mark has the new one."""
     is_after = np.arange(DAYS) >= CHANGE
     live_site(reading=falling(-0.2), rubric=is_after.astype(int), first_harness=1.0)
-    effect = since.find_effects(NOW, measures=["reward"])[0]
+    effect = since.read(NOW).effects[0]
     assert effect.finding is EffectFinding.NOT_ENOUGH
     assert effect.effect is None
 

@@ -11,10 +11,10 @@ from benchmarks import outcomes as benchmark
 from benchmarks.outcomes import Fate
 from grading.models import ReviewItem, Session, SessionLanding, Settlement
 from grading.models.outcomes import LandingState
-from grading.models.review import ItemState, QueueEntry
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.outcomes import contradictions, following
 from grading.outcomes.recording import ReportedOutcome, append
-from grading.review import queue
+from grading.review import answers
 from grading.roles import REVIEWER
 from grading.witness import Witness
 from tests.site import NOON
@@ -86,7 +86,7 @@ def test_a_person_who_decided_is_not_asked_again(site, judged):
     olga = site.person("olga", REVIEWER)
     contradictions_before = report(session, "ci", "fail")
     item = session.review_item
-    queue.dismiss(item, olga, "known flaky")
+    answers.submit(session, olga, answer=Answer.CANNOT_JUDGE, reason="known flaky")
     assert contradictions_before
     assert not report(session, "tests", "fail")
     item.refresh_from_db()

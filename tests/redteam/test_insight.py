@@ -35,7 +35,7 @@ def test_a_fall_since_a_version_is_an_advisory():
 def test_leaving_the_best_sessions_ungraded_is_not_a_fall():
     """The best fifth has no grade since the mark, so the mean of the others falls. Nobody is called worse."""
     live_site(best_missing=np.where(IS_AFTER, 0.2, 0.0), first_harness=1.0)
-    effect = since.find_effects(NOW, measures=["reward"])[0]
+    effect = since.read(NOW).effects[0]
     assert effect.effect < -0.02
     assert sentences.AGENTS_DID_WORSE not in sentences.write_effect(effect)
 

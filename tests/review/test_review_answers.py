@@ -224,7 +224,7 @@ def test_cannot_judge_needs_a_reason_and_dismisses(rita):
 def test_a_dismissed_item_is_never_entered_again_by_a_rule(site, rita, settings):
     settings.REVIEW_SLICE = 1
     session = flagged()
-    queue.dismiss(item(session), rita, "not ours")
+    answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="not ours")
     Flag.objects.create(session=session, rule="other", detail="another rule")
     arrives(site, session)
     assert item(session).state == ItemState.DISMISSED
@@ -232,15 +232,10 @@ def test_a_dismissed_item_is_never_entered_again_by_a_rule(site, rita, settings)
 
 def test_undoing_a_dismissal_brings_item_and_flags_back(rita):
     session = flagged()
-    answer = queue.dismiss(item(session), rita, "not ours")
+    answer = answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="not ours")
     answers.undo(answer, rita)
     assert item(session).state == ItemState.OPEN
     assert Flag.objects.open().filter(session=session).exists()
-
-
-def test_a_dismissal_needs_a_reason(site, rita):
-    with pytest.raises(ValueError, match="short reason"):
-        queue.dismiss(item(waits(site)), rita, " ")
 
 
 def test_who_cannot_judge_a_session_outside_the_queue_keeps_it_out(site, rita, settings):
@@ -487,7 +482,7 @@ def test_a_flag_says_why(site, rita):
 
 def test_a_person_may_flag_what_was_dismissed(rita):
     session = flagged()
-    queue.dismiss(item(session), rita, "not ours")
+    answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="not ours")
     notes.flag(session, rita, "ours after all")
     assert item(session).state == ItemState.OPEN
 

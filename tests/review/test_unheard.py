@@ -14,8 +14,8 @@ from bandit.models import Arm, Bandit
 from bandit.silence import heard_arms, unheard_arms
 from grading import monitoring, tasks
 from grading.models import Flag, JudgeJob, ReviewItem, Session
-from grading.models.review import ItemState
-from grading.review import corrections, queue
+from grading.models.review import Answer, ItemState
+from grading.review import answers, corrections
 from grading.review.unheard import VOICES, flag_unheard
 from grading.reward import rewards
 from grading.vocabulary import Source
@@ -159,7 +159,7 @@ def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(run, site, 
     first = flagged()
     assert flag_unheard() == 0
     for each in ReviewItem.objects.filter(session__in=first):
-        queue.dismiss(each, rita, "nothing to be seen for me either")
+        answers.submit(each.session, rita, answer=Answer.CANNOT_JUDGE, reason="nothing to be seen for me either")
     assert flagged() == []
     clock.shift(27 * DAY)
     assert flag_unheard() == 0

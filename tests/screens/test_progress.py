@@ -122,13 +122,6 @@ def test_people_stand_by_name_and_not_by_number(site, rita, omar):
     assert [each.reviewer for each in progress().rows] == [omar, rita]
 
 
-def test_the_figures_of_one_person_are_theirs_alone(site, rita, omar):
-    grade(site.session().judged(0.5).settle(), rita, 0.6)
-    grade(site.session().judged(0.5).settle(), omar, 0.6)
-    assert progress(rita).total.answers == 1
-    assert [each.reviewer for each in progress(rita).rows] == [rita]
-
-
 def shown(client) -> str:
     response = client.get("/review/progress/")
     assert response.status_code == 200

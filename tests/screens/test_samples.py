@@ -160,7 +160,7 @@ def said() -> dict[str, object]:
         "queue": queue.count(),
         "judged": {str(key): sums for key, sums in verdict_sums().items()},
         "pairs": pairs.load_verdicts(now),
-        "people": progress(now=now),
+        "people": progress(),
         "corrections": vars(impact.corrections()),
         "exported pairs": list(exported.pairs()),
         "asked": plans.plan(listed, Rubric.objects.in_force()),

@@ -11,7 +11,7 @@ from grading.insight.core.cells import Booleans, CellTable, Floats, GraderIdenti
 from grading.insight.core.means import Z90
 from grading.insight.core.measures import Measure
 from grading.insight.core.mixed_model import RIDGE, StepData, StepFit, fit_steps
-from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, TimeMark, WorkReference
+from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, TimeMark
 from grading.insight.core.sequences import LEVEL, anytime_p, half_width
 from grading.insight.core.work import group_work
 
@@ -112,7 +112,6 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
         whole, on_tasks = everything.bound(number, 1 - LEVEL), tasks.bound(number, TASK_MISS)
         counts = everything.counts(number)
         is_reference = on_tasks is not None and _count_tasks(tasks, number) >= MIN_TASKS
-        reference = WorkReference.TASKS if is_reference else WorkReference.NONE
         deciding = on_tasks if is_reference else None
         value, low, high = _numbers(whole)
         task_value, task_low, task_high = _numbers(deciding)
@@ -126,7 +125,6 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
             after=counts.after,
             days_before=counts.days_before,
             days_after=counts.days_after,
-            reference=reference,
             tasks=_count_tasks(tasks, number) if is_reference else 0,
             finding=decide_finding(measure, whole, deciding, guards[number]),
             why="" if whole else _why(everything, number, is_reward=is_reward),

@@ -20,15 +20,13 @@ class MeasureUnit(StrEnum):
 class Measure:
     """A number that each session has or lacks.
 
-    `better`: 1 if more is better, -1 if less is, 0 if neither, so that nothing is called worse. `is_comparable`:
-    whether different harnesses count it alike.
+    `better`: 1 if more is better, -1 if less is, 0 if neither, so that nothing is called worse.
     """
 
     name: str
     title: str
     unit: MeasureUnit
     better: int = 0
-    is_comparable: bool = True
 
 
 # By name, in the order of the menu. "sessions" counts every session, and is a total instead of a mean.
@@ -41,31 +39,17 @@ MEASURES: Final = {
         Measure(name="cost", title="Cost", unit=MeasureUnit.MICRODOLLARS, better=-1),
         Measure(name="tokens", title="Tokens", unit=MeasureUnit.COUNT),
         Measure(name="minutes", title="Minutes in the log", unit=MeasureUnit.MINUTES, better=-1),
-        Measure(
-            name="active_minutes", title="Active minutes", unit=MeasureUnit.MINUTES, better=-1, is_comparable=False
-        ),
+        Measure(name="active_minutes", title="Active minutes", unit=MeasureUnit.MINUTES, better=-1),
         Measure(name="user_turns", title="User turns", unit=MeasureUnit.COUNT),
-        Measure(name="interruptions", title="Interruptions", unit=MeasureUnit.COUNT, better=-1, is_comparable=False),
-        Measure(name="refusals", title="Refused calls", unit=MeasureUnit.COUNT, is_comparable=False),
-        Measure(name="failed_share", title="Failed calls", unit=MeasureUnit.SHARE, better=-1, is_comparable=False),
-        Measure(
-            name="reads_before_edit", title="Reads before the first edit", unit=MeasureUnit.COUNT, is_comparable=False
-        ),
-        Measure(
-            name="unread_edits", title="Edits of unread files", unit=MeasureUnit.COUNT, better=-1, is_comparable=False
-        ),
+        Measure(name="interruptions", title="Interruptions", unit=MeasureUnit.COUNT, better=-1),
+        Measure(name="refusals", title="Refused calls", unit=MeasureUnit.COUNT),
+        Measure(name="failed_share", title="Failed calls", unit=MeasureUnit.SHARE, better=-1),
+        Measure(name="reads_before_edit", title="Reads before the first edit", unit=MeasureUnit.COUNT),
+        Measure(name="unread_edits", title="Edits of unread files", unit=MeasureUnit.COUNT, better=-1),
         Measure(name="test_runs", title="Test runs", unit=MeasureUnit.COUNT),
         Measure(name="suites", title="Tests red at the end", unit=MeasureUnit.SHARE, better=-1),
-        Measure(
-            name="retries", title="Retries after API errors", unit=MeasureUnit.COUNT, better=-1, is_comparable=False
-        ),
-        Measure(name="compactions", title="Compactions", unit=MeasureUnit.COUNT, is_comparable=False),
-        Measure(
-            name="claimed_without_green",
-            title="Claimed without a green run",
-            unit=MeasureUnit.SHARE,
-            better=-1,
-            is_comparable=False,
-        ),
+        Measure(name="retries", title="Retries after API errors", unit=MeasureUnit.COUNT, better=-1),
+        Measure(name="compactions", title="Compactions", unit=MeasureUnit.COUNT),
+        Measure(name="claimed_without_green", title="Claimed without a green run", unit=MeasureUnit.SHARE, better=-1),
     )
 }

@@ -251,13 +251,6 @@ class TimeMark:
         return self.kind is not MarkKind.OUTAGE
 
 
-class WorkReference(StrEnum):
-    """What shows whether the work itself got harder: tasks that recur, or nothing."""
-
-    TASKS = "tasks"
-    NONE = "none"
-
-
 class EffectFinding(StrEnum):
     """What an effect's interval says.
 
@@ -281,8 +274,9 @@ class MarkEffect:
 
     `marks` has several marks if too few sessions lie between them to tell them apart. `low` and `high` bound the
     effect at every time at once: whoever looks each day is wrong in at most 10 % of cases ever. All three are None with
-    NOT_ENOUGH. `before` and `after` count sessions with a value. With the reference TASKS, `task_effect` with its
-    bounds, wrong in at most 5 % of cases ever, is the same on the recurring `tasks` alone, and decides the finding.
+    NOT_ENOUGH. `before` and `after` count sessions with a value. `tasks` counts the recurring tasks, 0 if they are too
+    few to say whether the work itself got harder; else `task_effect` with its bounds, wrong in at most 5 % of cases
+    ever, is the same on these tasks alone, and decides the finding.
     `p_value`: that of no effect, valid whenever one looks, after allowing for missing grades.
     """
 
@@ -295,7 +289,6 @@ class MarkEffect:
     after: int
     days_before: int
     days_after: int
-    reference: WorkReference
     tasks: int
     finding: EffectFinding
     why: str = ""

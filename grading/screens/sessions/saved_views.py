@@ -22,10 +22,10 @@ URL_NAMES = {
 }
 
 
-def menu(request: StaffRequest, page: FilteredList, query: str | None = None) -> dict[str, Any]:
-    """The context `saved_views` of `_saved_views.html`. `query` defaults to the request's. One query."""
+def menu(request: StaffRequest, page: FilteredList) -> dict[str, Any]:
+    """The context `saved_views` of `_saved_views.html`. One query."""
     try:
-        filters = views.filters_of(request.GET.urlencode() if query is None else query)
+        filters = views.filters_of(request.GET.urlencode())
     except ViewError:
         filters = ""
     visible = views.visible_to(request.user, page)
