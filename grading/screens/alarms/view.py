@@ -13,7 +13,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
 
 from bandit import ledger
 from bandit.models import Arm
@@ -274,8 +273,7 @@ def _sessions(count: int) -> str:
     return f"{count} session{'s' * (count != 1)}"
 
 
-@staff_view("grading.change_alarm")
-@require_POST
+@staff_view("grading.change_alarm", methods=["POST"])
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if monitoring.acknowledge(alarm, request.user):

@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from bandit import arms
 from bandit.models import Arm
 from grading.intake import naming
-from grading.screens.arms.view import CHANGE, LISTED, require_operator
+from grading.screens.arms.view import CHANGE, LISTED
 from grading.screens.http import StaffRequest, staff_view
 
 
@@ -29,11 +29,10 @@ class ModelNameForm(forms.Form):
     name = forms.CharField(max_length=arms.MAX_NAME, required=False)
 
 
-@staff_view("bandit.view_arm")
+@staff_view("bandit.view_arm", to_post=CHANGE)
 def show(request: StaffRequest) -> HttpResponse:
     """The names in transcripts that are assigned to no model. A POST assigns one."""
     if request.method == "POST":
-        require_operator(request)
         form = ModelNameForm(request.POST)
         if form.is_valid():
             _name_model(request, **form.cleaned_data)

@@ -12,7 +12,6 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from bandit.core.calibration import (
     ENOUGH_VERDICTS,
@@ -270,8 +269,7 @@ class ChangeForm(forms.Form):
     note = forms.CharField(max_length=500, required=False)
 
 
-@staff_view("bandit.change_bandit")
-@require_POST
+@staff_view("bandit.change_bandit", methods=["POST"])
 def change(request: StaffRequest, name: str) -> HttpResponse:
     """Put the proposed calibration in force, or switch calibration off: one more version, with the user's name."""
     bandit = Bandit.objects.that_learn().filter(name=name).first()

@@ -4,7 +4,6 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -34,7 +33,7 @@ def uncategorised() -> dict[str, Any]:
     return {"count": min(count, COUNTED), "is_more": count > COUNTED}
 
 
-@staff_view("grading.view_session")
+@staff_view("grading.view_session", to_post=CHANGE_RULES)
 def show(request: StaffRequest) -> HttpResponse:
     """The page; a POST previews, saves, moves, switches or deletes a rule, or applies all rules, as `do` says."""
     if request.method != "POST":
@@ -43,8 +42,6 @@ def show(request: StaffRequest) -> HttpResponse:
         if edit and request.user.has_perm(CHANGE_RULES):
             draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=primary_key(edit)))
         return TemplateResponse(request, "categories/categories.html", page(draft))
-    if not request.user.has_perm(CHANGE_RULES):
-        raise PermissionDenied
     do, key = request.POST.get("do", ""), primary_key(request.POST.get("rule", ""))
     rule = get_object_or_404(_rules(), pk=key) if key else None
     if do in {"preview", "panel", "save", "save_set"}:

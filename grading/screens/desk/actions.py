@@ -8,7 +8,6 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_POST
 
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
@@ -28,8 +27,7 @@ REFUSED, STALE = 422, 409
 LONGEST_REASON = 5000
 
 
-@staff_view("grading.view_session")
-@require_GET
+@staff_view("grading.view_session", methods=["GET"])
 def start(request: StaffRequest) -> HttpResponseBase:
     """Claim the next session and redirect to it; the empty desk if there is none."""
     if "view" in request.GET:
@@ -39,14 +37,12 @@ def start(request: StaffRequest) -> HttpResponseBase:
     return page.empty(request) if item is None else redirect(_address(request, item.session))
 
 
-@staff_view("grading.view_session")
-@require_GET
+@staff_view("grading.view_session", methods=["GET"])
 def show(request: StaffRequest, pk: int) -> HttpResponse:
     return page.render(request, _session(pk))
 
 
-@staff_view("grading.add_grade")
-@require_GET
+@staff_view("grading.add_grade", methods=["GET"])
 def show_effect(request: StaffRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
@@ -56,8 +52,7 @@ def show_effect(request: StaffRequest, pk: int) -> HttpResponse:
     return render(request, "desk/_effect.html", {"effect": grade_effect, "session": session})
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Record an answer and redirect to the next session. If it is refused, show why, with the form as submitted."""
     session, user, form = _session(pk), request.user, AnswerForm(request.POST)
@@ -102,8 +97,7 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
     return redirect(f"{reverse('admin:review')}?{query}")
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the verdict, and store the grade typed so far as the blind grade, if it is the first. `back` is "session"
     on the session's own page.
@@ -116,8 +110,7 @@ def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
     return page.render(request, session, form=form)
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def renew(request: StaffRequest, pk: int) -> JsonResponse:
     """Extend the page's claim, or claim the session again if the claim has expired and nobody else has one."""
     item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
@@ -138,8 +131,7 @@ def renew(request: StaffRequest, pk: int) -> JsonResponse:
     return JsonResponse({"message": f"{page.taken_by(item, user)} Your input is kept here."}, status=STALE)
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def release(request: StaffRequest, pk: int) -> HttpResponse:
     """Release the page's claim when the page is left; another page's claim stays."""
     item = ReviewItem.objects.filter(session=pk).first()
@@ -148,14 +140,12 @@ def release(request: StaffRequest, pk: int) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-@staff_view("grading.add_comment")
-@require_POST
+@staff_view("grading.add_comment", methods=["POST"])
 def comment(request: StaffRequest, pk: int) -> HttpResponseBase:
     return _add_note(request, pk, notes.comment)
 
 
-@staff_view("grading.add_flag")
-@require_POST
+@staff_view("grading.add_flag", methods=["POST"])
 def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Flag the session with a reason, or remove a person's flag."""
     if "unflag" not in request.POST:
@@ -165,8 +155,7 @@ def flag(request: StaffRequest, pk: int) -> HttpResponseBase:
     return redirect(_address(request, _session(pk)))
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def undo(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Undo an answer, and show its session on the desk again."""
     undone_answer = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
@@ -178,8 +167,7 @@ def undo(request: StaffRequest, pk: int) -> HttpResponseBase:
     return redirect(_address(request, session, saved=undo_answer.pk))
 
 
-@staff_view("grading.change_reviewitem")
-@require_POST
+@staff_view("grading.change_reviewitem", methods=["POST"])
 def adopt(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Make another person's answer the current grade."""
     review_answer = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
@@ -191,8 +179,7 @@ def adopt(request: StaffRequest, pk: int) -> HttpResponseBase:
     return redirect(_address(request, session))
 
 
-@staff_view("grading.change_reviewitem")
-@require_POST
+@staff_view("grading.change_reviewitem", methods=["POST"])
 def assign(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Assign the session to a person (`to`, "" for anyone), and set how many people must answer (`wanted`)."""
     session, user = _session(pk), request.user

@@ -8,7 +8,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from grading import monitoring
 from grading.insight import agents, loading, since
@@ -92,8 +91,7 @@ def export(request: StaffRequest) -> StreamingHttpResponse:
     return exports.as_csv("insight", trend_card.COLUMNS, trend_card.export(trend))
 
 
-@staff_view("grading.change_rubric")
-@require_POST
+@staff_view("grading.change_rubric", methods=["POST"])
 def bridge(request: StaffRequest) -> HttpResponse:
     """Have the judge read the sessions of a bridge by another rubric: trials, which change no reward."""
     rubric = get_object_or_404(Rubric, sha256=request.POST.get("rubric", ""))

@@ -9,7 +9,6 @@ from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.views.decorators.http import require_POST
 
 from grading import monitoring
 from grading.models import Notice, NoticeChannel
@@ -78,8 +77,7 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
     return ChannelLine(place=place, where=where, quiet=quiet, last=last)
 
 
-@staff_view("grading.change_quota")
-@require_POST
+@staff_view("grading.change_quota", methods=["POST"])
 def test(request: StaffRequest) -> HttpResponse:
     """Send a message to each channel now and show the outcome."""
     send_test(request, channels.destinations())

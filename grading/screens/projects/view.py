@@ -1,7 +1,6 @@
 """Projects: the repositories that sessions worked in, and the form that renames and merges them."""
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Max, Q
 from django.http import HttpResponse
@@ -19,12 +18,10 @@ LISTED = 200
 CHANGE = "grading.change_project"
 
 
-@staff_view("grading.view_session")
+@staff_view("grading.view_session", to_post=CHANGE)
 def show(request: StaffRequest) -> HttpResponse:
     """The projects with the most sessions, or those that contain a text; a POST renames one."""
     if request.method == "POST":
-        if not request.user.has_perm(CHANGE):
-            raise PermissionDenied
         _rename(request, request.POST.get("project", ""), request.POST.get("name", "").strip())
         return redirect("admin:projects")
     text = request.GET.get("q", "").strip()[:MAX_PROJECT_NAME]

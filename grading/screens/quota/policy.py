@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.views.decorators.http import require_POST
 
 from grading.judging import sweeper
 from grading.judging.allowance import budget, quota
@@ -58,8 +57,7 @@ def pause(request: StaffRequest) -> HttpResponse:
     return TemplateResponse(request, "quota/quota_pause.html", context)
 
 
-@staff_view("grading.change_quota")
-@require_POST
+@staff_view("grading.change_quota", methods=["POST"])
 def resume(request: StaffRequest) -> HttpResponse:
     paused = first_quota()
     if paused is None or paused.state != QuotaState.PAUSED:
@@ -76,8 +74,7 @@ def resume(request: StaffRequest) -> HttpResponse:
     return redirect("admin:quota")
 
 
-@staff_view("grading.change_quota")
-@require_POST
+@staff_view("grading.change_quota", methods=["POST"])
 def probe(request: StaffRequest) -> HttpResponse:
     judge_quota = first_quota()
     why_not = "There is no judge." if judge_quota is None else why_not_probe(judge_quota, attempts.waiting_jobs().jobs)
@@ -89,8 +86,7 @@ def probe(request: StaffRequest) -> HttpResponse:
     return redirect("admin:quota")
 
 
-@staff_view("grading.change_quota")
-@require_POST
+@staff_view("grading.change_quota", methods=["POST"])
 def try_now(request: StaffRequest) -> HttpResponse:
     """Retry all stuck sessions now."""
     count = sweeper.try_now(by=request.user)

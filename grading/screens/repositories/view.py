@@ -5,7 +5,6 @@ import secrets
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, Q
 from django.http import HttpResponse
@@ -88,7 +87,7 @@ class RepositoryForm(forms.Form):
         )
 
 
-@staff_view("grading.view_session")
+@staff_view("grading.view_session", to_post=CHANGE)
 def show(request: StaffRequest) -> HttpResponse:
     """The followed repositories; a POST follows one, or pauses, resumes, checks or removes one. With `local` in the
     query, the page asks which of this machine's to follow.
@@ -96,8 +95,6 @@ def show(request: StaffRequest) -> HttpResponse:
     webhook = None
     form = RepositoryForm(initial={"url": _suggested_url(request.GET.get("project", "")), "default_branch": "main"})
     if request.method == "POST":
-        if not request.user.has_perm(CHANGE):
-            raise PermissionDenied
         act = request.POST.get("do", "")
         if act == "webhook":
             webhook = _make_webhook(request, request.POST.get("repository", ""))

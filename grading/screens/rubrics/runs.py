@@ -11,7 +11,6 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_POST
 
 from grading.judging.allowance import budget, quota
 from grading.judging.outlook import estimates
@@ -153,15 +152,13 @@ def run(request: StaffRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "rubrics/run.html", context)
 
 
-@staff_view("grading.view_rubric")
-@require_GET
+@staff_view("grading.view_rubric", methods=["GET"])
 def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
     """The progress of a run as a fragment, for a page that is open."""
     return render(request, "rubrics/_run_progress.html", _progress(_run(pk)))
 
 
-@staff_view("grading.change_quota")
-@require_POST
+@staff_view("grading.change_quota", methods=["POST"])
 def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)
     messages.success(request, f"{count} queued job{'s' * (count != 1)} cancelled. Calls in progress still finish.")

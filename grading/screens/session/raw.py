@@ -6,7 +6,6 @@ from django.forms import CharField, ChoiceField, Form, IntegerField
 from django.http import FileResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
-from django.views.decorators.http import require_POST
 
 from grading.access.recording import record
 from grading.evidence import store, transcripts
@@ -35,8 +34,7 @@ class ReasonForm(Form):
     why = CharField(min_length=3, max_length=300, error_messages={"required": "Give a reason. It is recorded."})
 
 
-@staff_view("grading.add_grade")
-@require_POST
+@staff_view("grading.add_grade", methods=["POST"])
 def reveal(request: StaffRequest, pk: int) -> JsonResponse:
     """The redacted text behind one mark, as JSON `text`, or an `error`."""
     session = get_object_or_404(Session, pk=pk)

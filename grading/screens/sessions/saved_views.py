@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseNotFound
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
 from grading.models import SavedView
 from grading.models.review import FilteredList
@@ -44,8 +43,7 @@ def menu(request: StaffRequest, page: FilteredList) -> dict[str, Any]:
     }
 
 
-@staff_view("grading.add_savedview")
-@require_POST
+@staff_view("grading.add_savedview", methods=["POST"])
 def save(request: StaffRequest) -> HttpResponse:
     """Save the filters of a list under a name."""
     if request.POST.get("page") not in set(FilteredList):
@@ -66,8 +64,7 @@ def save(request: StaffRequest) -> HttpResponse:
     return redirect(_address(page, query))
 
 
-@staff_view("grading.add_savedview")
-@require_POST
+@staff_view("grading.add_savedview", methods=["POST"])
 def change(request: StaffRequest, pk: int) -> HttpResponse:
     """Rename, share or delete a view of the user's own, and go back to its list with its filters."""
     view = get_object_or_404(SavedView, pk=pk, owner=request.user.pk)

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, F, Q, Sum
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -88,13 +87,11 @@ class ModelRow:
         return list(zip(PRICE_LABELS, self.prices or [None] * len(PRICE_LABELS), strict=True))
 
 
-@staff_view("grading.view_session")
+@staff_view("grading.view_session", to_post=CHANGE)
 def show(request: StaffRequest) -> HttpResponse:
     """The prices. A POST sets or removes one, or records which agents have a subscription."""
     form = PriceForm(initial={"valid_from": timezone.localdate(), "model": request.GET.get("model", "")[:120]})
     if request.method == "POST":
-        if not request.user.has_perm(CHANGE):
-            raise PermissionDenied
         act = request.POST.get("do", "")
         if act == "remove":
             price = get_object_or_404(ModelPrice, pk=primary_key(request.POST.get("price", "")))
