@@ -1,4 +1,4 @@
-"""Cleans untrusted text: transcripts may contain characters that databases, JSON or terminals can't take."""
+"""Text without what databases, JSON or terminals can't take, which transcripts may contain; and counts as text."""
 
 import math
 import re
@@ -33,6 +33,11 @@ def visible_text(text: str, limit: int | None = None, *, lines: bool = False) ->
     # Replacing never shortens the text, so the first `limit` characters are enough.
     named = UNSEEN.sub(_name, text if limit is None else text[: limit + 1])
     return plain_text(named if lines else BREAKS.sub(_name, named), limit)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, which takes an s in the plural: "1 session", "1,200 sessions"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def primary_key(text: str) -> int:

@@ -22,6 +22,7 @@ from grading.insight.core.results import (
     Span,
     TimeMark,
 )
+from grading.plain import counted
 
 MICRODOLLARS = 1_000_000
 AGENTS_DID_WORSE = "the agents did worse"
@@ -89,10 +90,6 @@ def write_size(measure: Measure, value: float) -> str:
     return write_value(measure, abs(value))
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def write_span(span: Span) -> str:
     """A span of days: "30 Mar – 5 Apr"."""
     return f"{span.first:%-d %b} – {span.last:%-d %b}"
@@ -110,10 +107,10 @@ def write_headline(change: PeriodChange) -> str:
     if not after.sessions:
         return f"No session ended in {write_span(change.after_span)}."
     if after.value is None:
-        came = _plural(after.sessions, "session")
+        came = counted(after.sessions, "session")
         return f"{write_span(change.after_span)}: {came} ended, but none has a value yet."
     verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
-    span, sessions = write_span(change.after_span), _plural(after.known, "session")
+    span, sessions = write_span(change.after_span), counted(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
     if change.difference is not None and before.value is not None:
         text += f", {_direction(change)} {_than(change.before_span)}"
@@ -223,7 +220,7 @@ def _conclude(change: PeriodChange) -> str:
     tasks = change.tasks
     if tasks is None:
         return "It is unclear whether the agents or the difficulty of the work changed, because too few tasks recur."
-    recurring = f"On {_plural(tasks.tasks, 'task')} that recur"
+    recurring = f"On {counted(tasks.tasks, 'task')} that recur"
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
     end = tasks.high if sign < 0 else tasks.low
     if end * sign <= guard:
@@ -288,7 +285,7 @@ def write_effect(effect: MarkEffect) -> str:
     start = _since(effect)
     title = effect.measure.title.lower()
     if effect.finding is EffectFinding.NOT_ENOUGH:
-        counts = f"{_plural(effect.before, 'session')} before and {effect.after:,} after"
+        counts = f"{counted(effect.before, 'session')} before and {effect.after:,} after"
         return f"{start} there is not enough data on {title}: {effect.why} ({counts})."
     if effect.finding in {EffectFinding.WORSE, EffectFinding.BETTER}:
         return f"{start} {_on_tasks(effect, title)}"
@@ -302,7 +299,7 @@ def write_effect(effect: MarkEffect) -> str:
     if not effect.tasks:
         return f"{text} It is unclear whether the agents or the work changed, because too few tasks recur."
     same = write_interval(effect.measure, effect.task_low, effect.task_high)
-    return f"{text} On {_plural(effect.tasks, 'task')} that recur, it did not change beyond chance ({same})."
+    return f"{text} On {counted(effect.tasks, 'task')} that recur, it did not change beyond chance ({same})."
 
 
 def _since(effect: MarkEffect) -> str:
@@ -326,7 +323,7 @@ def _on_tasks(effect: MarkEffect, title: str) -> str:
     interval = write_interval(effect.measure, effect.task_low, effect.task_high)
     width = write_value(effect.measure, (effect.task_high or 0.0) - (effect.task_low or 0.0))
     numbers = f"{write_signed(effect.measure, value)} ({interval}, width {width})"
-    where = f"on {_plural(effect.tasks, 'task')} that recur"
+    where = f"on {counted(effect.tasks, 'task')} that recur"
     if effect.measure.unit is MeasureUnit.REWARD:
         claim = AGENTS_DID_WORSE if effect.finding is EffectFinding.WORSE else AGENTS_DID_BETTER
         return f"{claim} {where}: {numbers}."
@@ -349,7 +346,7 @@ def write_agent(card: AgentCard) -> str:
     if card.minutes is not None and card.minutes.value is not None:
         extras.append(f"takes {card.minutes.value:,.1f} minutes")
     more = f" It {' and '.join(extras)} a session." if extras else ""
-    return f"{text} ({_plural(card.shared or card.sessions, 'session')}).{more}"
+    return f"{text} ({counted(card.shared or card.sessions, 'session')}).{more}"
 
 
 def _short(mean: Mean) -> str:

@@ -21,6 +21,7 @@ from grading.models import Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.fields import Keys
 from grading.models.judging import JobState, Purpose
 from grading.models.sessions import SessionQuerySet
+from grading.plain import counted
 from grading.vocabulary import NO_REWARD, JudgeChoice, Reason, Source, Status, WorkKind
 
 RECENT_DAYS = 14
@@ -45,13 +46,13 @@ class EarlierSessions:
 
     @property
     def recent_words(self) -> str:
-        return f"{_number_of('session', self.recent.count)} of the last {RECENT_DAYS} days, {price(self.recent)}"
+        return f"{counted(self.recent.count, 'session')} of the last {RECENT_DAYS} days, {price(self.recent)}"
 
     @property
     def older_words(self) -> str:
         if self.recent.count:
-            return f"{_number_of('older one', self.older.count)}, {price(self.older)}"
-        return f"{_number_of('session', self.older.count)} older than {RECENT_DAYS} days, {price(self.older)}"
+            return f"{counted(self.older.count, 'older one')}, {price(self.older)}"
+        return f"{counted(self.older.count, 'session')} older than {RECENT_DAYS} days, {price(self.older)}"
 
     @property
     def all_words(self) -> str:
@@ -158,7 +159,3 @@ def _rubric() -> Rubric | None:
     """The rubric by which the price is estimated."""
     rubrics = Rubric.objects.in_force()
     return rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)
-
-
-def _number_of(noun: str, count: int) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

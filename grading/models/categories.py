@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of, redacted_char, redacted_packed, redacted_text
 from grading.models.sessions import CategoryOrigin, Session
+from grading.plain import counted
 from grading.signals import conditions
 
 
@@ -79,7 +80,7 @@ class CategoryChange(models.Model):
         indexes = [models.Index(fields=["-created_at", "-id"], name="category_change_recent")]
 
     def __str__(self) -> str:
-        return f"categories of {self.total} session{'' if self.total == 1 else 's'}"
+        return f"categories of {counted(self.total, 'session')}"
 
     @property
     def summary(self) -> str:

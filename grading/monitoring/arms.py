@@ -21,6 +21,7 @@ from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS,
 from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
 from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
+from grading.plain import counted
 from grading.reward.calibrating import UNJUDGED
 from grading.reward.rewards import credited_days
 from grading.vocabulary import Outcome, Source
@@ -366,7 +367,7 @@ def starved_arm(now: dt.datetime) -> Iterable[Finding]:
             if arm.rewards < min(MIN_SHARE_OF_LEADER * most, MAX_STARVED_REWARDS):
                 yield Finding(
                     about=f"{bandit.name}: {arm.name}",
-                    detail=f"{bandit}: {arm.name} has {arm.rewards} reward{'s' * (arm.rewards != 1)}, while "
+                    detail=f"{bandit}: {arm.name} has {counted(arm.rewards, 'reward')}, while "
                     f"{leader} has {most:,}. That is too few to tell whether it is worse.",
                 )
 

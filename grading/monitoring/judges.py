@@ -34,6 +34,7 @@ from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
+from grading.plain import counted
 from grading.reward import calibrating
 from grading.reward.calibrating import MAX_AUTOMATIC_MOVE
 from grading.reward.explain import number
@@ -572,7 +573,7 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
                 about=str(each)[:150],
                 detail=f"{each} is not calibrated: it has {n} of {ENOUGH} blind grades, so nobody knows how far its "
                 "grades are from people’s. Flagged sessions and those chosen for their impact aren’t a fair "
-                f"sample. Grade {ENOUGH - n} more session{'s' * (ENOUGH - n != 1)} of the random slice blind, in its "
+                f"sample. Grade {counted(ENOUGH - n, 'more session')} of the random slice blind, in its "
                 "order.",
             )
 

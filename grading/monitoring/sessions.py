@@ -27,6 +27,7 @@ from grading.monitoring.flag_rule import (
 )
 from grading.monitoring.judges import about_judge, judge_out
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, stamp
+from grading.plain import counted
 from grading.reward import rereading
 from grading.reward.decide import MAX_ADDED, MAX_SPREAD, CurrentGrades, contests, gap, is_claimed
 from grading.reward.explain import number
@@ -169,7 +170,7 @@ def independent_work(session: Session) -> str:
     artifacts = (row for row in session.artifacts.all() if row.origin == Origin.FACTS and row.owned_by_id is None)
     counts = Counter(row.kind for row in artifacts)
     nouns = ((ArtifactKind.PULL_REQUEST, "pull request"), (ArtifactKind.COMMIT, "commit"))
-    return " and ".join(f"{n} {noun}{'s' * (n != 1)}" for kind, noun in nouns if (n := counts[kind]))
+    return " and ".join(counted(n, noun) for kind, noun in nouns if (n := counts[kind]))
 
 
 def is_accounted(grades: CurrentGrades) -> bool:

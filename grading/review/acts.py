@@ -13,6 +13,7 @@ from grading.models import AuditEvent, Flag, JudgePolicy, JudgeRun, Reveal, Revi
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
 from grading.monitoring import title_of
+from grading.plain import counted
 from grading.reward.explain import number
 from grading.vocabulary import Source
 
@@ -100,7 +101,7 @@ def describe_unflag(row: Flag) -> str:
 
 
 def describe_run(row: JudgeRun) -> str:
-    return f"had {row.total} session{'' if row.total == 1 else 's'} judged again"
+    return f"had {counted(row.total, 'session')} judged again"
 
 
 def describe_policy(row: JudgePolicy) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from grading.plain import counted
 from grading.reward.grade import SourceGrade, scored, unscored
 from grading.reward.production import Production
 from grading.reward.trajectory_formula import LOWEST, TrajectoryScore, score
@@ -100,7 +101,7 @@ def grade(inputs: TrajectoryInput) -> SourceGrade:
     detail = "It answered without a tool call"
     if usable.calls:
         opaque = f", {usable.opaque_calls} of them of tools that the site does not know" if usable.opaque_calls else ""
-        calls = _counted(usable.calls, "tool call")
+        calls = counted(usable.calls, "tool call")
         detail = f"{calls}{opaque}, none with a visible result"
     return _abstain(inputs, Reason.NOTHING_OBSERVABLE, detail, withheld=round(withheld.value, 6))
 
@@ -143,16 +144,12 @@ def _log_problem(inputs: TrajectoryInput) -> tuple[Reason, str]:
 def blindness(log: Signals) -> str:
     """What could not be read of a blind log, as text."""
     if log.results > 0 and log.known_results == 0:
-        return f"None of its {_counted(log.results, 'result')} says whether its call worked"
+        return f"None of its {counted(log.results, 'result')} says whether its call worked"
     if 0 < log.shell_calls == log.bare_shell_calls:
-        return f"None of its {_counted(log.shell_calls, 'shell call')} shows its command"
+        return f"None of its {counted(log.shell_calls, 'shell call')} shows its command"
     if 2 * log.unknown_calls > log.calls:
-        return f"{log.unknown_calls:,} of its {_counted(log.calls, 'call')} are of tools that the site does not know"
-    return f"{log.unreadable_calls:,} of its {_counted(log.calls, 'call')} could not be read"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+        return f"{log.unknown_calls:,} of its {counted(log.calls, 'call')} are of tools that the site does not know"
+    return f"{log.unreadable_calls:,} of its {counted(log.calls, 'call')} could not be read"
 
 
 def _score(

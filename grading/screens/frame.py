@@ -21,6 +21,7 @@ from grading.models.judging import AttemptOutcome
 from grading.models.sessions import yours
 from grading.monitoring import judges
 from grading.monitoring.judges import CalibrationStatus, about_quota
+from grading.plain import counted
 from grading.screens.quota.judge_state import Banner, JudgeState, banner, first_quota, judge_state, with_alarms
 
 # Each entry with the folders of its pages. The first entry that has a page's folder is the current one.
@@ -177,7 +178,7 @@ class PageFrame:
             return ""
         missing = self.calibration.missing
         return (
-            f"{self.calibration.grader} is not calibrated yet. Grade {missing} more session{'s' * (missing != 1)} of "
+            f"{self.calibration.grader} is not calibrated yet. Grade {counted(missing, 'more session')} of "
             "the random slice without revealing its grade."
         )
 

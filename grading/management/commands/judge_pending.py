@@ -8,6 +8,7 @@ from grading import clock
 from grading.judging import earlier, enqueuing
 from grading.judging.allowance import quota
 from grading.judging.earlier import Choice, ChoiceRefused
+from grading.plain import counted
 
 
 class Command(BaseCommand):
@@ -47,4 +48,4 @@ class Command(BaseCommand):
             except ChoiceRefused as error:
                 raise CommandError(str(error)) from error
             total = run.total
-        self.stdout.write(f"{total:,} session{'s' * (total != 1)} queued; a worker judges them as quota allows")
+        self.stdout.write(f"{counted(total, 'session')} queued; a worker judges them as quota allows")

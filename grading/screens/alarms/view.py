@@ -21,6 +21,7 @@ from grading.judging.rubrics import plans
 from grading.models import Alarm, Flag, Rubric, RuleRun, Session, Settlement
 from grading.models.review import Answer
 from grading.monitoring.arms import silent_failure
+from grading.plain import counted
 from grading.review import bulk, priority
 from grading.reward import calibrating
 from grading.screens.alarms import reach
@@ -184,8 +185,9 @@ def _verdicts_label(whole: int, count: int) -> str:
     quota = first_quota()
     if quota is not None and quota.is_out:
         when = f" for {timezone.localtime(quota.until):%H:%M %Z}" if quota.until else ""
-        return f"Queue {whole} verdict{'s' * (whole != 1)}{when}"
-    return f"Judge {_sessions(whole)} again" if whole == count else f"Judge {whole} of {_sessions(count)}"
+        return f"Queue {counted(whole, 'verdict')}{when}"
+    sessions = counted(count, "session")
+    return f"Judge {sessions} again" if whole == count else f"Judge {whole:,} of {sessions}"
 
 
 def _answers(
@@ -203,7 +205,7 @@ def _answers(
     if alarm.resolved_at is not None:
         return
     user, count = request.user, len(sessions)
-    them = _sessions(count)
+    them = counted(count, "session")
     chosen = urlencode({"session": [session.pk for session in sessions]}, doseq=True)
     if sessions and user.has_perm("grading.change_quota"):
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
@@ -219,7 +221,8 @@ def _answers(
     # Sessions that a judge or a person has graded since need not be taken out of the bandits.
     waiting = [session for session in sessions if session.pk not in since]
     if waiting and user.has_perm("grading.add_grade"):
-        them, chosen = _sessions(len(waiting)), urlencode({"session": [each.pk for each in waiting]}, doseq=True)
+        them = counted(len(waiting), "session")
+        chosen = urlencode({"session": [each.pk for each in waiting]}, doseq=True)
         back = ""
         if reached is not None and len(waiting) == count:
             arm = reached.without
@@ -267,10 +270,6 @@ def _silence_links() -> dict[str, dict[str, Any]]:
             "shown": min(len(finding.sessions), bulk.MOST),
         }
     return links_by_arm
-
-
-def _sessions(count: int) -> str:
-    return f"{count} session{'s' * (count != 1)}"
 
 
 @staff_view("grading.change_alarm", methods=["POST"])

@@ -11,7 +11,7 @@ from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.reading import posterior_of
 from grading.intake import naming
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.moves import words as describe_move
 
 # Acts without parameters, each with the rest of the message "<arm> …".
@@ -55,13 +55,15 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
     if act == "merge":
         into = _merge_target(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
-        return f"{arm} was merged into {into}: {rewards(merged.rewards)} moved{_doubles(merged.doubles, into)}."
+        return (
+            f"{arm} was merged into {into}: {counted(merged.rewards, 'reward')} moved{_doubles(merged.doubles, into)}."
+        )
     if act == "part":
         parted = naming.unmerge(arm, by=by, why=why)
         again = (
             f"; {len(parted.to_settle)} that had changed in the meantime were settled again" if parted.to_settle else ""
         )
-        return f"{arm} is a separate arm again: {rewards(parted.rewards)} came back{again}."
+        return f"{arm} is a separate arm again: {counted(parted.rewards, 'reward')} came back{again}."
     raise ValueError(f"Nothing was changed: expected one of {', '.join(ACTS)}.")
 
 
@@ -79,7 +81,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         into = _merge_target(arm, params)
         preview = merging.preview_merge(arm, into, timezone.now())
         arm_moves = [move for move in moves(arm.bandit.name, preview.before, preview.after) if move.arm != arm.name]
-        moving = f"{rewards(preview.merged.rewards)} move{'s' if preview.merged.rewards == 1 else ''}"
+        moving = f"{counted(preview.merged.rewards, 'reward')} move{'s' if preview.merged.rewards == 1 else ''}"
         chooses = arm.bandit.kind == BanditKind.CHOICE
         own = next(describe_move(move, title=str(into), shares=chooses) for move in arm_moves if move.arm == into.name)
         pairs: list[str] = []
@@ -117,10 +119,6 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         f"settled again. Sessions submitted as {arm.merged_into} stay there.",
         "button": f"Split {arm} from {arm.merged_into}",
     }
-
-
-def rewards(count: int) -> str:
-    return f"{count} reward{'' if count == 1 else 's'}"
 
 
 def _doubles(count: int, into: Arm) -> str:

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from bandit.models import Bandit, Selection
 from bandit.selection import OPEN_FOR
 from grading.models import Session
+from grading.plain import counted
 from grading.screens.charts import bars
 
 # The most decisions that are listed, and that are counted.
@@ -162,11 +163,7 @@ def agreement(finished: int, differed: Sequence[Selection]) -> str:
         return f"{whole} as chosen."
     pairs = Counter((row.arm, row.executed_arm) for row in differed)
     (chosen, ran), count = pairs.most_common(1)[0]
-    most = (
-        f", {count} time{'' if count == 1 else 's'} {ran} for {chosen}"
-        if len(differed) > 1
-        else f", {ran} for {chosen}"
-    )
+    most = f", {counted(count, 'time')} {ran} for {chosen}" if len(differed) > 1 else f", {ran} for {chosen}"
     sentence = (
         f"Of the last {finished} finished sessions, {len(differed)} ran a different arm than the chosen one "
         f"({100 * len(differed) / finished:.0f} %){most}."

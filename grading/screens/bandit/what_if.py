@@ -18,6 +18,7 @@ from grading.judging.outlook import outages
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import Session
 from grading.models.sessions import OBSERVATION, observation_of
+from grading.plain import counted
 from grading.review.promises import changes as changes_of
 from grading.reward.explain import number
 from grading.reward.grade import checked_value
@@ -211,7 +212,7 @@ def _without_outage(
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
         after=after,
-        note=f"This is an estimate for {changed} of the {ended} session{'' if ended == 1 else 's'} that ended during "
+        note=f"This is an estimate for {changed:,} of the {counted(ended, 'session')} that ended during "
         "the outage. Their fallback grades are replaced by the mean of the judge’s grades for the same arm at "
         f"other times.{f' The others: {rest}.' if rest else ''}",
     )

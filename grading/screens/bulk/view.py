@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from grading.models import Alarm
 from grading.models.review import Answer
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
@@ -74,7 +74,7 @@ def show(request: StaffRequest) -> HttpResponse:
                 problems = {session.pk: text for session, text in error.problems}
         else:
             messages.success(
-                request, f"Corrected {_sessions(total)}. The grades are final and show your name and reason."
+                request, f"Corrected {counted(total, 'session')}. The grades are final and show your name and reason."
             )
             return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
@@ -100,7 +100,7 @@ def show(request: StaffRequest) -> HttpResponse:
 
 def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
     """The preview of the correction's total effect, and the label of the button."""
-    count = _sessions(len(chosen))
+    count = counted(len(chosen), "session")
     panel: dict[str, Any] = {"button": f"Correct {count}", "count": len(chosen)}
     if not form.is_bound or not chosen:
         return {**panel, "problem": PROMPT if chosen else "Select at least one session."}
@@ -133,27 +133,22 @@ def _sentences(sums: bulk.BulkPreview) -> list[str]:
             low, high = signed2(min(sums.moves)), signed2(max(sums.moves))
             lines.append(f"{len(sums.moves)} rewards change by {by} on average, between {low} and {high}.")
     if sums.first:
-        lines.append(f"{_sessions(sums.first)} {_verb(sums.first, 'get')} a grade for the first time.")
+        lines.append(f"{_sessions(sums.first, 'get')} a grade for the first time.")
     if sums.lost:
-        lines.append(f"{_sessions(sums.lost)} {_verb(sums.lost, 'lose')} the reward, and the bandits forget it.")
+        lines.append(f"{_sessions(sums.lost, 'lose')} the reward, and the bandits forget it.")
     if sums.same:
-        lines.append(f"{_sessions(sums.same)} {_verb(sums.same, 'keep')} the same reward, which becomes final.")
+        lines.append(f"{_sessions(sums.same, 'keep')} the same reward, which becomes final.")
     if sums.beside:
-        lines.append(
-            f"{_sessions(sums.beside)} {_verb(sums.beside, 'get')} an additional opinion and "
-            f"{_verb(sums.beside, 'keep')} the current grade."
-        )
+        keep = "keeps" if sums.beside == 1 else "keep"
+        lines.append(f"{_sessions(sums.beside, 'get')} an additional opinion and {keep} the current grade.")
     if sums.flags:
-        lines.append(f"{sums.flags} flag{'' if sums.flags == 1 else 's'} {'is' if sums.flags == 1 else 'are'} cleared.")
+        lines.append(f"{counted(sums.flags, 'flag')} {'is' if sums.flags == 1 else 'are'} cleared.")
     return lines
 
 
-def _sessions(count: int) -> str:
-    return f"{count} session{'' if count == 1 else 's'}"
-
-
-def _verb(count: int, verb: str) -> str:
-    return f"{verb}s" if count == 1 else verb
+def _sessions(count: int, verb: str) -> str:
+    """The start of a sentence: "1 session gets", "2 sessions get"."""
+    return f"{counted(count, 'session')} {verb}{'s' * (count == 1)}"
 
 
 @staff_view("grading.add_grade")
@@ -165,7 +160,9 @@ def undo(request: StaffRequest, name: UUID) -> HttpResponse:
         except CorrectionError as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, f"Undone. The previous rewards of {_sessions(total)} are restored exactly.")
+            messages.success(
+                request, f"Undone. The previous rewards of {counted(total, 'session')} are restored exactly."
+            )
     return redirect(f"{reverse('admin:history')}?bulk={name}")
 
 

@@ -29,6 +29,7 @@ from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, BanditKind, CalibrationVersion
 from bandit.reading import EffectivePolicy, effective_policy, version_of, weights_of
 from bandit.versions import latest
+from grading.plain import counted
 from grading.reward import calibrating
 from grading.reward.calibrating import MAX_AUTOMATIC_MOVE, NORMAL_90, SOURCES, CalibrationProposal
 from grading.reward.explain import number, weight
@@ -127,7 +128,7 @@ def status(last: CalibrationVersion | None) -> str:
     if not n:
         return "Calibration has no data yet, so fallback grades are used unchanged."
     whose = f" of {last.target}" if last.target else ""
-    return f"Version {last.version} compares fallback grades with {n:,} verdict{'s' * (n != 1)}{whose}."
+    return f"Version {last.version} compares fallback grades with {counted(n, 'verdict')}{whose}."
 
 
 def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:

@@ -14,7 +14,7 @@ from bandit.models import Arm
 from grading.intake.categories import changes, preview, provenance
 from grading.intake.categories.changes import MAX_BY_HAND, ChangeRefused
 from grading.models import CategoryChange, Session
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, uuid_of
 from grading.screens.http import StaffRequest, staff_view
@@ -64,7 +64,7 @@ def _set(request: StaffRequest, ids: list[int], category: Arm | None) -> None:
     except ChangeRefused as error:
         messages.error(request, str(error))
         return
-    count = f"{change.total} session{'' if change.total == 1 else 's'}"
+    count = counted(change.total, "session")
     messages.success(request, f"{count} set to {category}. The judge wasn’t called, and you can undo this.")
 
 

@@ -15,7 +15,7 @@ from grading.intake.categories.changes import ChangeRefused
 from grading.intake.categories.reach import RuleReach
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.categories import effect
 from grading.screens.categories.draft import Draft, categories, choices, uuid_of
 from grading.screens.http import StaffRequest, staff_view
@@ -142,7 +142,7 @@ def apply(request: StaffRequest) -> None:
         return
     remaining = len(change.todo)
     rest = f" A worker changes the remaining {remaining} within minutes." if remaining else ""
-    sessions = f"{change.total} session{'' if change.total == 1 else 's'}"
+    sessions = counted(change.total, "session")
     messages.success(request, f"Categories of {sessions} set. You can undo it below.{rest}")
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
+from grading.plain import counted
 from grading.reward.explain import number
 from grading.screens.charts.svg import Axis, Point, area, circle, level, line, open_path, svg, text
 
@@ -254,7 +255,7 @@ def climb(points: Sequence[tuple[int, float]]) -> SafeString:
     marks += [
         area("climb", path, y.start),
         text(x.start, y.start + 15, "0"),
-        text(x.end, y.start + 15, f"{sessions} session{'s' * (sessions != 1)}", "end"),
+        text(x.end, y.start + 15, counted(sessions, "session"), "end"),
     ]
     first, last = points[0][1], points[-1][1]
     label = f"From {first:.0f} of the next 100 without these sessions to {last:.0f} with all {sessions}"

@@ -19,6 +19,7 @@ from grading.judging.outlook.costs import Spend
 from grading.judging.outlook.daily_costs import DaySpend
 from grading.models import Agent, JudgeAttempt, JudgeKeyTest
 from grading.models.judging import Purpose
+from grading.plain import counted
 from grading.screens.charts import timelines
 from grading.screens.charts.timelines import DayCost
 from grading.screens.exports import view as exports
@@ -139,7 +140,7 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
         spend = spends.get(day, Spend())
         label = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
         if spend.unknown_cost:
-            calls = f"{spend.unknown_cost} more call{'s' * (spend.unknown_cost != 1)}"
+            calls = counted(spend.unknown_cost, "more call")
             label += f", {calls} estimated at {usd(spend.expected_usd)}"
         bars.append(DayCost(day=day, reported=spend.usd or 0.0, expected=spend.expected_usd, label=label))
     return timelines.costs(bars)

@@ -14,6 +14,7 @@ from grading.judging import judges
 from grading.models import ApiToken, JudgeKey, JudgeKeyTest, Session
 from grading.models.judge_keys import HINT_LENGTH
 from grading.models.sessions import observation_of
+from grading.plain import counted
 from grading.screens.judge_key.view import TEST_WORDS
 from grading.screens.quota.judge_state import first_quota
 from grading.story import march31
@@ -69,7 +70,7 @@ class SamplesTried:
 
     @property
     def text(self) -> str:
-        return f"tried on {self.count} sample{'' if self.count == 1 else 's'}" if self.count else ""
+        return f"tried on {counted(self.count, 'sample')}" if self.count else ""
 
 
 def checklist(user: User) -> Checklist | None:

@@ -17,6 +17,7 @@ from grading.judging.outlook.forecast import QueueOutlook
 from grading.judging.outlook.outages import Period, Spell
 from grading.judging.outlook.standing import DIMENSIONS, Headroom, JudgeStanding
 from grading.models import JudgePolicy
+from grading.plain import counted
 from grading.reward.explain import weight
 from grading.screens.charts import bars, timelines
 from grading.screens.charts.timelines import BACKLOG, SMALL_BACKLOG, Note, TimelineSpan
@@ -63,9 +64,8 @@ def arrivals(an_hour: float) -> str:
     if an_hour == 0:
         return "no session since yesterday"
     if an_hour < 1:
-        a_day = max(round(24 * an_hour), 1)
-        return f"about {a_day} session{'s' * (a_day != 1)} a day"
-    return f"about {an_hour:.0f} session{'s' * (round(an_hour) != 1)} an hour"
+        return f"about {counted(max(round(24 * an_hour), 1), 'session')} a day"
+    return f"about {counted(round(an_hour), 'session')} an hour"
 
 
 def sentence(outlook: QueueOutlook) -> str:
@@ -175,7 +175,7 @@ def outcomes(
         elif kind.name == "running":
             note = "recorded before they were sent"
         else:
-            note = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
+            note = f"{tally.jobs_done:,} of {counted(tally.jobs, 'job')} judged since"
         css = "f-alarm" if kind.is_trouble else "f-floor"
         if kind.name == "graded":
             css = "f-judge"

@@ -23,7 +23,7 @@ from grading.outcomes.discovery import find_local_repositories
 from grading.outcomes.following import TOKEN_PURPOSE, look_up_soon, mirror_of
 from grading.outcomes.github import SECRET_PURPOSE
 from grading.outcomes.mirror import BRANCH_NAME
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.http import StaffRequest, staff_view
 from grading.signals.remotes import project_key
 from gradingsite.sealing import seal
@@ -183,7 +183,7 @@ def _change(request: StaffRequest, act: str, key: str) -> None:
         name = str(repository)
         if act == "check":
             count = look_up_soon(repository, timezone.now())
-            sessions = f"{count} session{'s' * (count != 1)}"
+            sessions = counted(count, "session")
             messages.success(request, f"The commits of {sessions} in {name} are looked up within a minute.")
         elif act in {"pause", "resume"}:
             repository.is_paused = act == "pause"

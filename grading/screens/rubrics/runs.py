@@ -19,7 +19,7 @@ from grading.judging.rubrics import plans, progress, rejudge
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.charts import bars
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import paging
@@ -121,7 +121,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     ticked = [key for text in query.getlist("session") if (key := primary_key(text))]
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)
-        return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
+        return sessions, counted(len(ticked), "chosen session"), ""
     filters = SessionFilterForm(query)
     if not filters.is_valid():
         return listed(), "", NO_SUCH_FILTER
@@ -161,7 +161,7 @@ def run_progress(request: StaffRequest, pk: int) -> HttpResponse:
 @staff_view("grading.change_quota", methods=["POST"])
 def run_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)
-    messages.success(request, f"{count} queued job{'s' * (count != 1)} cancelled. Calls in progress still finish.")
+    messages.success(request, f"{counted(count, 'queued job')} cancelled. Calls in progress still finish.")
     return redirect("admin:run", pk=pk)
 
 

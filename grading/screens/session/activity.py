@@ -8,6 +8,7 @@ from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.models.outcomes import Authorship
+from grading.plain import counted
 from grading.redaction import redact
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Thing, by_kind, collect
@@ -262,12 +263,12 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
         ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last_by_runner.values())
         latest = runs[-MAX_RUNS:]
         order = ", ".join(_result(passed=run.passed) for run in latest)
-        before = f"{_count(len(runs) - MAX_RUNS, 'earlier run')}, then " if len(runs) > MAX_RUNS else ""
+        before = f"{counted(len(runs) - MAX_RUNS, 'earlier run')}, then " if len(runs) > MAX_RUNS else ""
         items = [
             ActivityItem(text=f"Last run: {ends}"[:LONGEST_TEXT]),
             *(ActivityItem(event=run.at) for run in latest[-MAX_ITEMS:]),
         ]
-        note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
+        note = f"{counted(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
         yield ActivityRow(kind="Tests", items=tuple(items), note=note, places=("log",))
     if signals.calls:
         kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
@@ -278,7 +279,7 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
         if signals.opaque_calls:
             whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
             notes.append(
-                f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know. Their effects are unknown, "
+                f"{counted(signals.opaque_calls, 'call')} {whose} the site does not know. Their effects are unknown, "
                 "which doesn’t count as a failure"
             )
         if signals.failed_calls:
@@ -305,7 +306,3 @@ def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
 
 def _result(*, passed: bool) -> str:
     return "passed" if passed else "failed"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -14,6 +14,7 @@ from grading.judging.allowance import quota
 from grading.judging.outlook import costs
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.plain import counted
 from grading.reward import trajectory
 from grading.reward.explain import number
 from grading.reward.outcomes import KILLED
@@ -228,7 +229,7 @@ def infrastructure(session: Session, signals: Signals | None, log: TranscriptEve
 
 
 def _unfinished(signals: Signals) -> MetCondition:
-    work = f"{signals.calls} tool call{'s' * (signals.calls != 1)}" if signals.calls else "no tool call"
+    work = counted(signals.calls, "tool call") if signals.calls else "no tool call"
     detail = f"After {work}, there is no final message, no merge and no passing tests"
     return MetCondition(title="The work was not finished before that", detail=detail)
 

@@ -16,6 +16,7 @@ from bandit.models import Arm
 from grading.days import midnight
 from grading.models import Agent, Project, Session, SessionUsage
 from grading.models.sessions import yours
+from grading.plain import counted
 from grading.screens.charts import timelines
 from grading.screens.charts.timelines import DayCost
 from grading.screens.http import StaffRequest, staff_view
@@ -120,7 +121,7 @@ def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
     for number in range((timezone.localdate() - first).days + 1):
         day = first + dt.timedelta(days=number)
         each = sums.get(day, UsageSum())
-        label = f"{day:%-d %b}: {usd(each.paid_usd)} for {each.sessions:,} session{'' if each.sessions == 1 else 's'}"
+        label = f"{day:%-d %b}: {usd(each.paid_usd)} for {counted(each.sessions, 'session')}"
         if each.covered:
             label += f", and {usd(each.covered_usd)} covered by subscriptions"
         bars.append(DayCost(day=day, reported=each.paid_usd or 0.0, expected=each.covered_usd or 0.0, label=label))
