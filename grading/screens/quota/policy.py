@@ -37,6 +37,7 @@ NAMES = {
 
 class PauseForm(forms.Form):
     note = forms.CharField(
+        label="Reason",
         max_length=300,
         error_messages={"required": "Give a reason, so that others know whether to resume the judge."},
     )
