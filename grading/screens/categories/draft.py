@@ -13,7 +13,7 @@ from grading.signals.conditions import Field, Test
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class RuleDraft:
     """A rule that is added (`rule` is None) or changed. `rows` are the form's conditions, some of them blank."""
 
     rule: CategoryRule | None = None

@@ -17,7 +17,7 @@ from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
 from grading.plain import counted, primary_key
 from grading.screens.categories import effect
-from grading.screens.categories.draft import Draft, categories, choices, uuid_of
+from grading.screens.categories.draft import RuleDraft, categories, choices, uuid_of
 from grading.screens.http import StaffRequest, staff_view
 from grading.signals import conditions
 
@@ -40,12 +40,12 @@ def show(request: StaffRequest) -> HttpResponse:
         edit = request.GET.get("edit", "")
         draft = None
         if edit and request.user.has_perm(CHANGE_RULES):
-            draft = Draft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=primary_key(edit)))
+            draft = RuleDraft.from_rule(None if edit == "new" else get_object_or_404(_rules(), pk=primary_key(edit)))
         return TemplateResponse(request, "categories/categories.html", page(draft))
     do, key = request.POST.get("do", ""), primary_key(request.POST.get("rule", ""))
     rule = get_object_or_404(_rules(), pk=key) if key else None
     if do in {"preview", "panel", "save", "save_set"}:
-        draft = Draft.typed(request.POST, rule)
+        draft = RuleDraft.typed(request.POST, rule)
         if do == "panel":
             return render(request, "categories/_reach.html", page(draft))
         if do == "preview" or draft.problem:
@@ -63,7 +63,7 @@ def show(request: StaffRequest) -> HttpResponse:
     return redirect("admin:categories")
 
 
-def page(draft: Draft | None) -> dict[str, Any]:
+def page(draft: RuleDraft | None) -> dict[str, Any]:
     """The context of the page: the rules with their matches, with the draft in its place, and the effect of applying
     them.
     """

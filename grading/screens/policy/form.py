@@ -16,7 +16,7 @@ from grading.vocabulary import Source
 SOURCES = tuple(source.value for source in Source if source.value != WEIGHTLESS)
 
 
-class Measured:
+class FieldWithUnit:
     """A number field. `unit` is shown after it; `empty` says what an empty field means, if it may be empty."""
 
     kind = "number"
@@ -26,11 +26,11 @@ class Measured:
         self.unit, self.empty = unit, empty
 
 
-class NumberField(Measured, forms.FloatField):
+class NumberField(FieldWithUnit, forms.FloatField):
     pass
 
 
-class CountField(Measured, forms.IntegerField):
+class CountField(FieldWithUnit, forms.IntegerField):
     kind = "whole number"
 
 
@@ -251,7 +251,7 @@ class BanditPolicyForm(forms.Form):
         self.groups = {title: [name for name in names if name in self.fields] for title, names in groups.items()}
         usual = numbers_of(PolicyVersion())
         for name, field in self.fields.items():
-            if isinstance(field, Measured):
+            if isinstance(field, FieldWithUnit):
                 example = "for example 500" if usual[name] is None else f"usually {plain(usual[name])}"
                 wrong = f"{field.label} is a {field.kind} ({field.unit}), {example}."
                 field.error_messages |= {"required": wrong, "invalid": wrong}
@@ -308,7 +308,7 @@ def _change(name: str, old: Any, new: Any) -> str:
     if isinstance(field, SwitchField):
         labels = {"True": field.on, "False": field.off}
         return f"{_in_sentence(field)} {labels[old]} → {labels[new]}"
-    if isinstance(field, Measured):
+    if isinstance(field, FieldWithUnit):
         values = [field.empty if value is None else plain(value) for value in (old, new)]
         return f"{_in_sentence(field)} {' → '.join(values)} {field.unit}"
     kind, _, source = name.partition("_")

@@ -28,7 +28,7 @@ BLANK_ROWS: dict[str, dict[str, str]] = {"dimensions": dict.fromkeys(DIMENSION, 
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class RubricDraft:
     """The form as typed. `examples` are the grades chosen, by primary key."""
 
     title: str
@@ -96,7 +96,7 @@ class Draft:
 def show(request: StaffRequest, pk: int) -> HttpResponse:
     parent = get_object_or_404(Rubric, pk=pk)
     posting = request.method == "POST"
-    draft = Draft.posted(request.POST) if posting else Draft.from_rubric(parent)
+    draft = RubricDraft.posted(request.POST) if posting else RubricDraft.from_rubric(parent)
     unsaved, problems = None, dict[str, str]()
     if posting and not _rearranged(draft, request.POST):
         draft.drop_blank_rows()
@@ -152,7 +152,7 @@ def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str
     return [dict(zip(columns, row, strict=True)) for row in typed]
 
 
-def _rearranged(draft: Draft, post: QueryDict) -> bool:
+def _rearranged(draft: RubricDraft, post: QueryDict) -> bool:
     """Whether the button pressed adds or removes a row: then nothing is checked yet."""
     section, _, index = post.get("remove", "").partition("-")
     rows = {"dimensions": draft.dimensions, "bands": draft.bands}
