@@ -50,7 +50,7 @@ def test_the_list_shows_states_names_sessions_and_events(operator):
     merging.merge(arm("triage"), arm("infra"), by="rita")
     page = read(operator, PAGE)
     assert "paused" in row(page, "news")
-    assert '<td class="right">4</td>' in row(page, "news")
+    assert 'data-label="Sessions">4</td>' in row(page, "news")
     assert "on probation, 0 of 3 sessions" in row(page, "code")
     assert "infrastructure" in row(page, "infra")
     assert "merged into infra" in row(page, "triage")

@@ -77,7 +77,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
             messages.success(request, f"{added} is now an arm of {bandit}.")
             return redirect("admin:arms", name=name)
     context = {
-        "title": f"Arms of {bandit}",
+        "title": f"{bandit} arms".capitalize(),
         "bandit": bandit,
         "bandits": Bandit.objects.order_by("pk"),
         "rows": rows(bandit),
