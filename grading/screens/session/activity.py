@@ -20,6 +20,7 @@ from grading.witness import Witness
 MAX_ITEMS = 4  # of a row
 LONGEST, LONGEST_TEXT = 160, 240  # characters of a name, and of a text
 MAX_RUNS = 8
+SHORT_HASH = 8
 PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
 EVIDENCE_KINDS = {TRANSCRIPT: EvidenceKind.TRANSCRIPT, FACTS: EvidenceKind.FACTS, PATCH: EvidenceKind.PATCH}
 LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
@@ -169,7 +170,8 @@ def rows(
 def _verified(row: ActivityRow, session: Session) -> ActivityRow:
     """The row of the session's commits, verified if the site has found each of them in a repository."""
     own = session.commits.filter(authorship=Authorship.OWN).values_list("claim", flat=True)
-    has_all = bool(own) and all(any(claim.startswith(item.code) for claim in own) for item in row.items)
+    codes = {claim[:SHORT_HASH] for claim in own}
+    has_all = all(item.code in codes for item in row.items)
     return replace(row, witness=Witness.VERIFIED) if has_all else row
 
 
@@ -203,7 +205,7 @@ def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: st
         key = thing.key.removeprefix("https://")[:LONGEST]
         if thing.kind in {"commit", "bookkeeping_commit"}:
             subject, url = subjects.get(thing.key, "")[:LONGEST], forge.commit(base, thing.key)
-            items.append(ActivityItem(code=key[:8], text=subject, url=url, event=thing.at))
+            items.append(ActivityItem(code=key[:SHORT_HASH], text=subject, url=url, event=thing.at))
         elif thing.kind in KEYS_ARE_WORDS:
             items.append(ActivityItem(text=key, event=thing.at))
         else:
