@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
-from grading import clock, monitoring
+from grading import clock
 from grading.evidence import material
 from grading.judging import enqueuing, judges
 from grading.judging.allowance import quota
@@ -26,6 +26,7 @@ from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreeme
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
+from grading.monitoring.watch import refresh_afterwards
 from grading.review import queue
 from grading.reward import rewards
 from grading.reward.decide import MAX_READINGS
@@ -127,7 +128,7 @@ def apply(
         if outcome is AttemptOutcome.GRADED:
             enqueuing.after_verdict(session, attempt.job)
     # A failure may open an alarm; a verdict after failures may end one.
-    monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(earlier))
+    refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(earlier))
     return outcome
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
-from grading import clock, monitoring
+from grading import clock
 from grading.backoff import backoff
 from grading.days import tomorrow
 from grading.judging import client, enqueuing, judges, results
@@ -22,6 +22,8 @@ from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.monitoring import operation
+from grading.monitoring.sessions import overdue
+from grading.monitoring.watch import watch
 from grading.review import queue
 from grading.reward.grade import unscored
 from grading.vocabulary import Reason, Source, Status
@@ -58,10 +60,10 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     retry_early(now, rng)
     record_waits(now)
     # Check the review rules of sessions that have waited too long: no other event may ever do so.
-    for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
+    for key in overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
         with transaction.atomic():
             queue.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
-    monitoring.watch()
+    watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)

@@ -14,12 +14,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from django.utils import timezone
 
-from grading import monitoring
 from grading.models import Alarm, Notice
 from grading.monitoring import notices
 from grading.monitoring.alarms import run_rules
 from grading.monitoring.notices import deadman
-from grading.monitoring.rule import Finding, Rule, Severity
+from grading.monitoring.rule import RULES, Finding, Rule, Severity
 from gradingsite import settings as site_settings
 from tests.casts.notice import MailServer, WebServer, serving
 from tests.casts.page import flat
@@ -105,7 +104,7 @@ def test_advisories_are_not_told_except_of_a_queue_that_waits(site, web):
     run_rules([advised("m")], NOW())
     assert not Notice.objects.exists()
     waiting(site, hours=49)
-    run_rules([monitoring.RULES["A31"]], NOW())
+    run_rules([RULES["A31"]], NOW())
     said = json.loads(Notice.objects.get().body)
     assert said["rule"] == "A31"
     assert said["link"] == "https://grades.example.test/review/"
@@ -315,7 +314,7 @@ def waiting(site, hours, **fields):
 
 def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
     """I139, a reviewer gone dark: alarm (A31). What a rule put up for review may wait for a set number of hours."""
-    rule = monitoring.RULES["A31"]
+    rule = RULES["A31"]
     for fields in ({"hours": 47}, {"hours": 500, "entered_as": "slice"}, {"hours": 500, "entered_as": "person"}):
         waiting(site, **fields)
     waiting(site, hours=500, state="dismissed", closed_at=NOW())
@@ -331,7 +330,7 @@ def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
 
 def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
     """I124, the data knew and nobody was told: alarm (A32). A notice that was given up is told on the pages."""
-    rule = monitoring.RULES["A32"]
+    rule = RULES["A32"]
     web.statuses = [404]
     run_rules([found("m")], NOW())
     notices.send_due()

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grading import clock, monitoring
+from grading import clock
 from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
@@ -25,6 +25,7 @@ from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState
+from grading.monitoring.watch import refresh_alarms
 from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
@@ -296,4 +297,4 @@ def _move(
     QuotaTransition.objects.create(quota=quota, state=state, reason=reason, detail=detail, until=until, at=now, by=by)
     level = logging.ERROR if quota.is_out and state != QuotaState.PAUSED else logging.INFO
     logger.log(level, "judge quota of %s: %s. %s", quota.model, state, detail)
-    monitoring.refresh()
+    refresh_alarms()
