@@ -206,7 +206,7 @@ def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *
     quotas = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
     if not is_answer:
         quotas = quotas.exclude(limits_at=None)
-    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.as_dict(), limits_at=now)
+    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits, limits_at=now)
 
 
 # --- what operators do -----------------------------------------------------------------------------------------------
