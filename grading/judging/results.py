@@ -36,12 +36,6 @@ from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 
-STATES = {
-    RetryStep.DONE: JobState.DONE,
-    RetryStep.AGAIN: JobState.QUEUED,
-    RetryStep.PARK: JobState.PARKED,
-    RetryStep.GIVE_UP: JobState.ABANDONED,
-}
 OUTCOMES: dict[type, AttemptOutcome] = {
     Graded: AttemptOutcome.GRADED,
     Deferred: AttemptOutcome.DEFERRED,
@@ -242,7 +236,7 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
     parked = {"parked_at": Coalesce("parked_at", Value(now))} if decision.step is RetryStep.PARK else {}
     updated = mine.update(
         **parked,
-        state=STATES[decision.step],
+        state=JobState(decision.step),
         reason=decision.reason,
         attempts=attempts,
         own_failures=F("own_failures") + int(decision.own),
