@@ -5,7 +5,6 @@ import logging
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from random import Random
 from statistics import median
 from typing import Any
 
@@ -15,6 +14,7 @@ from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
 from grading import clock
+from grading.backoff import DICE
 from grading.evidence import material
 from grading.judging import enqueuing, judges
 from grading.judging.allowance import quota
@@ -65,9 +65,7 @@ def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> Ca
     return answer
 
 
-def apply(
-    attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str, rng: Random
-) -> AttemptOutcome:
+def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str) -> AttemptOutcome:
     """Apply an answer once, and make the jobs that follow a verdict. Returns the attempt's outcome.
 
     The quota always learns from the answer. If another worker has applied it already, nothing else changes; if the
@@ -106,7 +104,7 @@ def apply(
             limit=settings.JUDGE_MAX_ATTEMPTS,
             base=dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS),
             now=now,
-            rng=rng,
+            rng=DICE,
         )
         if not _update_job(attempt, decision, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, decision, now)

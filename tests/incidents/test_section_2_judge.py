@@ -308,7 +308,7 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     turn = worker.claim(enqueuing.add(session, Rubric.objects.active()).pk)
     read = inputs.inputs_sha256(judgeable(session))
     attempt, answer = worker._call_judge(turn, session, None, read)
-    results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
+    results.apply(attempt, answer, turn.judge, inputs_sha256=read)
     watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day’s verdicts repeated existing verdicts" in alarms("A15")[0]
     assert RULES["A15"].sessions("", timezone.now()) == (session.pk,)

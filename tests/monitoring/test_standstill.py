@@ -59,7 +59,7 @@ def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
         attempt = begin(worker.claim(job.pk), None)
         answer = CallOutcome(result=why, row={"error_type": results.READER_LOST})
-        results.apply(attempt, answer, judge, inputs_sha256="", rng=worker.SystemRandom())
+        results.apply(attempt, answer, judge, inputs_sha256="")
     job.refresh_from_db()
     assert job.state == JobState.PARKED
     sweeper.sweep()
