@@ -212,17 +212,17 @@ def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *
 # --- what operators do -----------------------------------------------------------------------------------------------
 
 
-def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) -> None:
+def pause(*, by: User | None, note: str = "") -> None:
     """Send nothing until a person resumes. Answers to calls under way still count."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         for quota in _locked().exclude(state=QuotaState.PAUSED):
             _move(quota, QuotaState.PAUSED, now, reason=Reason.PAUSED, detail=note, by=by)
 
 
-def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
+def resume(*, by: User | None) -> None:
     """End a pause. An outage that began before it and is not over continues."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.PAUSED):
             before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
@@ -234,9 +234,9 @@ def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
                 _move(quota, state, now, reason=reason, detail=before.detail, until=before.until, by=by)
 
 
-def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
+def probe_now(*, by: User | None = None) -> int:
     """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         closed = list(_locked().filter(state__in=PROBED))
         for quota in closed:
