@@ -1,9 +1,11 @@
 """How long to wait before the next attempt. Pure: the source of randomness is an argument."""
 
 import datetime as dt
-from random import Random
+from random import Random, SystemRandom
 
 MAX_WAIT = dt.timedelta(hours=1)
+# The source of randomness of a running site.
+DICE = SystemRandom()
 
 
 def backoff(failures: int, base: dt.timedelta, rng: Random) -> dt.timedelta:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from grading import letters, monitoring
+from grading import letters
 from grading.access.sessions import SessionStore
 from grading.evidence import care, transcripts
 from grading.health import periodic, planner, pulse
@@ -25,7 +25,9 @@ from grading.judging.batches import poll_and_send as poll_and_send_batches
 from grading.judging.outlook import daily_costs
 from grading.judging.rubrics import rejudge, versions
 from grading.models import Evidence
+from grading.monitoring.attending import attend
 from grading.monitoring.notices import deadman, send_due
+from grading.monitoring.watch import watch_at_night
 from grading.outcomes import following
 from grading.review import calibration, impact, random_slice, unheard
 from grading.reward import calibrating, judged_pairs, lessons
@@ -39,7 +41,7 @@ def begin(**_kwargs: Any) -> None:
     use_durable_commits()  # verdicts that were paid for must not be lost
     connections.close_all()
     telemetry.start("worker")
-    monitoring.attend(Component.WORKER)
+    attend(Component.WORKER)
     Housekeeping(is_worker=True).start()
 
 
@@ -102,7 +104,7 @@ def check_evidence() -> None:
 
 def at_night() -> None:
     calibrating.renew(timezone.now())
-    monitoring.watch_at_night()
+    watch_at_night()
     unheard.flag_unheard()
     care.expire(timezone.now())
     SessionStore.clear_expired()

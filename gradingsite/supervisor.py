@@ -170,9 +170,9 @@ class Supervisor:
             if child.has_ended():
                 child.plan_restart(child.reap(self.selector))
 
-    def show_output(self, seconds: float = 0.1) -> None:
-        """Wait up to `seconds` for output of any program, and print it."""
-        for key, _ in self.selector.select(seconds):
+    def show_output(self) -> None:
+        """Wait up to .1 s for output of any program, and print it."""
+        for key, _ in self.selector.select(0.1):
             if not key.data.show_output():
                 time.sleep(0.01)  # it has closed its output and is about to end
 

@@ -15,20 +15,10 @@ OBEYED = frozenset(
 # How the names of the others begin. Such variables are often set for other programs.
 IGNORED = (
     *("ALLOWED_HOSTS", "ANTHROPIC_", "BACKUP_", "CANARY", "CHANCE_KEY", "CLOCK_SHIFT_FILE", "CSRF_TRUSTED_ORIGINS"),
-    *(
-        "DATABASE_",
-        "DEADMAN_URL",
-        "DEBUG",
-        "DEFAULT_FROM_EMAIL",
-        "DEMO",
-        "DJANGO_",
-        "EMAIL_",
-        "EVIDENCE",
-        "FLOOR_WEIGHT",
-    ),
-    *("GRADE_", "HEARTBEAT_SECONDS", "HOST", "HTTPS", "JUDGE_", "NOTIFY_", "OIDC_", "OTEL_", "PG_BIN", "REDIS_URL"),
-    *("REVIEW_", "SECRET_KEY", "SITE_URL", "SWEEP_SECONDS", "TOKEN_DAILY_", "TRUSTED_PROXIES", "WEB_CONCURRENCY"),
-    *("WORKER_CONCURRENCY",),
+    *("DATABASE_", "DEADMAN_URL", "DEBUG", "DEFAULT_FROM_EMAIL", "DEMO", "DJANGO_", "EMAIL_", "EVIDENCE"),
+    *("FLOOR_WEIGHT", "GRADE_", "HEARTBEAT_SECONDS", "HOST", "HTTPS", "JUDGE_", "NOTIFY_", "OIDC_", "OTEL_", "PG_BIN"),
+    *("REDIS_URL", "REVIEW_", "SECRET_KEY", "SITE_URL", "SWEEP_SECONDS", "TOKEN_DAILY_", "TRUSTED_PROXIES"),
+    *("WEB_CONCURRENCY", "WORKER_CONCURRENCY"),
 )
 
 

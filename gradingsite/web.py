@@ -79,16 +79,16 @@ def load_code() -> None:
 
     _ = get_resolver().url_patterns
     import grading.api.gate
-    import grading.monitoring  # noqa: F401
+    import grading.monitoring.attending  # noqa: F401
 
 
 def serve(process: int, application: Callable[..., Any], sock: socket.socket, counts: SharedCounts) -> None:
     """Serve until a stop signal. Runs in a forked process, where `keep_running` has left these signals blocked."""
-    from grading import monitoring
     from grading.api.gate import refusal_of
     from grading.health import pulse
     from grading.health.liveness import Component
     from grading.housekeeping import Housekeeping
+    from grading.monitoring.attending import attend
     from gradingsite import telemetry
 
     counts.clear(process)
@@ -97,7 +97,7 @@ def serve(process: int, application: Callable[..., Any], sock: socket.socket, co
         signal.signal(number, lambda *_: server.stop())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP_SIGNALS, signal.SIGCHLD})
     telemetry.start("web")
-    monitoring.attend(Component.WEB)
+    attend(Component.WEB)
     Housekeeping(is_worker=False).start()
     server.run()
     pulse.stop()

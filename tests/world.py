@@ -19,7 +19,6 @@ from bandit.models import (
     PolicyVersion,
 )
 from bandit.selection import select
-from grading import monitoring
 from grading.intake.categories import changes
 from grading.judging.rubrics import rejudge, versions
 from grading.models import (
@@ -47,6 +46,7 @@ from grading.models.imports import Fate
 from grading.models.notices import Webhook
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
+from grading.monitoring.sessions import impossible_pair
 from grading.review import answers, bulk
 from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
@@ -114,7 +114,7 @@ def make() -> World:
             "run": run,
             "token": token,
             "named": f"bob/{session.external_id}",
-            "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
+            "alarm": Alarm.objects.create(rule=impossible_pair.id, detail="three in a week"),
             "session_pk": session.pk,
             "rule_pk": rule.pk,
             "category_change": changes.set_by_hand([told.pk], category, olga, reason="It wrote code."),

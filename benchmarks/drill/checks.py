@@ -12,8 +12,7 @@ from bandit.models import MICRO, LedgerEntry
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota, QuotaTransition, Session, Settlement
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
-from grading.monitoring import JUDGE_OUT
-from grading.monitoring.judges import about_quota
+from grading.monitoring.judges import about_quota, judge_out
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 
@@ -139,7 +138,7 @@ def alarm_delay(since: dt.datetime, until: dt.datetime) -> float | None:
 
 def quota_alarms() -> QuerySet[Alarm]:
     """The alarms that a quota is exhausted, without those of a failing service."""
-    return Alarm.objects.filter(rule=JUDGE_OUT, about__in=[about_quota(quota) for quota in Quota.objects.all()])
+    return Alarm.objects.filter(rule=judge_out.id, about__in=[about_quota(quota) for quota in Quota.objects.all()])
 
 
 def calls_while_out(since: dt.datetime, until: dt.datetime) -> int:

@@ -20,10 +20,10 @@ def create_sessions(count: int) -> None:
 
     from bandit.models import Arm, Bandit
     from bandit.selection import NothingEligible, select
-    from grading import monitoring
     from grading.judging import sweeper, worker
     from grading.models import Agent, JudgeJob, ReviewItem
     from grading.models.review import Answer
+    from grading.monitoring.watch import watch, watch_at_night
     from grading.review import answers
     from grading.simulator import Simulator
 
@@ -44,8 +44,8 @@ def create_sessions(count: int) -> None:
     if item is not None:
         answers.submit(item.session, person, answer=Answer.GRADE, value=round(dice.random(), 2), reason="seen it")
     sweeper.sweep()
-    monitoring.watch()
-    monitoring.watch_at_night()
+    watch()
+    watch_at_night()
 
 
 def take_in(number: int, ended_at: dt.datetime, *, journal_sentences: int = 0) -> None:

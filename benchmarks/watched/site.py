@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
+from grading.models import JudgeJob, Session
+from grading.models.judging import JobState
 from grading.monitoring import pairs, sessions
 from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.operation import FIELDS
 from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rewards import MachineReward
-from grading.monitoring.sessions import VerdictRequest
 from grading.monitoring.streaks import ObservedSession, SessionEnding
 from grading.reward.trajectory import VERSION
 from grading.signals import Signals
@@ -84,14 +85,12 @@ class WatchedSession:
         """Whether A1 flags it now. A fallback, if there is one, accounts for its work."""
         if not self.has_work or (self.waits is not None and now >= self.ended_at + self.waits * DAY):
             return False
-        request = VerdictRequest(
-            requested_at=self.ended_at,
-            is_open=self.waits is not None,
-            is_backlog=False,
-            is_history=False,
-            is_blocked=False,
+        job = JudgeJob(
+            created_at=self.ended_at,
+            state=JobState.ABANDONED if self.waits is None else JobState.QUEUED,
+            session=Session(ended_at=self.ended_at),
         )
-        return sessions.lacks_verdict(request, now, is_accounted=self.trajectory is not None, fails=lambda: False)
+        return sessions.lacks_verdict(job, now, is_accounted=self.trajectory is not None, fails=lambda: False)
 
 
 Fault = Callable[[WatchedSession, np.random.Generator], WatchedSession]

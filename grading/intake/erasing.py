@@ -19,7 +19,7 @@ from bandit import ledger
 from bandit.erasure import permit
 from bandit.models import Assignment, Bucket, Grader, LedgerEntry, Selection
 from bandit.packed import PackedJSONField
-from grading import monitoring, spending
+from grading import spending
 from grading.evidence import artifact_copies, ownership, store, transcripts
 from grading.intake import erased
 from grading.intake.assessment import assess
@@ -42,6 +42,7 @@ from grading.models import (
     Settlement,
     Submission,
 )
+from grading.monitoring.watch import refresh_alarms
 from grading.spending import messages
 
 BATCH_SIZE = 50
@@ -97,7 +98,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str, leaving: frozenset
             assess(session, enqueue=False)
         for session in ownership.lock_sessions(payers):
             spending.record(session)
-        monitoring.refresh()
+        refresh_alarms()
         transaction.on_commit(lambda: discard_files(hashes))
         transaction.on_commit(erased.append_to_backups)
     return dict(counts)

@@ -22,7 +22,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 from pydantic import ValidationError
 
-from grading import formats, intake, monitoring
+from grading import formats, intake
 from grading.busy import patiently
 from grading.evidence import receiving, store
 from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
@@ -32,6 +32,7 @@ from grading.intake.first_word import Speaker
 from grading.models import Agent, Evidence, ImportedFile, LogImport
 from grading.models.evidence import EvidenceKind
 from grading.models.imports import Fate
+from grading.monitoring.watch import refresh_afterwards
 from grading.plain import plain_text
 from gradingsite.supervisor import die_with_parent
 
@@ -208,7 +209,7 @@ def import_logs(
     try:
         yield from map(import_one, paths) if processes == 1 else _import_in_processes(paths, import_one, processes)
     finally:
-        monitoring.refresh_afterwards(flagged=True)
+        refresh_afterwards(flagged=True)
 
 
 def _import_in_processes(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.utils import timezone
 
-from grading import monitoring
 from grading.busy import retry_on_deadlock
 from grading.evidence import logs, material, ownership, receiving, session_facts
 from grading.evidence.receiving import ReceivedFile, SessionClaim, StoredEvidence
@@ -25,6 +24,7 @@ from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import LINKS, EvidenceKind, Origin
 from grading.models.facts import FactSource
 from grading.models.submissions import ProposedField
+from grading.monitoring.watch import refresh_afterwards
 from grading.redaction import redact
 from grading.review import shares
 from grading.reward import rewards
@@ -82,7 +82,7 @@ def submit(
     received = receive_files(agent, metadata, streams, speaker.witness)
     receipt = store_session(agent, metadata, received, speaker, is_sample=is_sample)
     if alarms:
-        monitoring.refresh_afterwards(flagged=receipt.flagged)
+        refresh_afterwards(flagged=receipt.flagged)
     return receipt
 
 

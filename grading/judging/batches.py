@@ -13,7 +13,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from random import Random, SystemRandom
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
@@ -88,14 +87,14 @@ class BatchDraft:
             yield [attempt.lease_token for attempt in self.attempts[start : start + CHUNK_SIZE]]
 
 
-def send(*, rng: Random | None = None) -> int:
+def send() -> int:
     """Send the backlog of every judge that takes batches now. Returns how many requests were accepted."""
     ready = worker.ready(clock.now())
     sent = 0
     for role in ordering.batched_roles(clock.now(), list(ready)):
         judge = ready[role]
         with TemporaryFile(dir=settings.STATE_DIR) as body:
-            draft = gather(judge, body, rng or SystemRandom())
+            draft = gather(judge, body)
             is_enough = draft.refused_usd is not None or len(draft.attempts) >= settings.JUDGE_BATCH_LEAST
             batch = record(judge, draft) if is_enough else None
             if batch is None:
@@ -109,7 +108,7 @@ def send(*, rng: Random | None = None) -> int:
     return sent
 
 
-def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
+def gather(judge: Judge, body: IO[bytes]) -> BatchDraft:
     """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget is spent or half of
     the lease is over.
     """
@@ -123,7 +122,7 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
         turn = worker.claim(job_id)
         if turn is None:
             continue
-        prepared = prepare(turn, rng, draft)
+        prepared = prepare(turn, draft)
         if prepared is not None:
             attempt, request = prepared
             usd = attempt.estimated_usd or 0.0
@@ -139,7 +138,7 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     return draft
 
 
-def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
+def prepare(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
     """A job's unsaved attempt and its request; None if it needs no call, its token's quota is spent, or its evidence
     cannot be read.
     """
@@ -166,7 +165,7 @@ def prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[JudgeAttempt, b
     if isinstance(prompt, Deferred):
         attempt = attempt or worker.begin(turn, payer, inputs_sha256=inputs_sha256)
         if attempt is not None:
-            results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+            results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256)
         return None
     if attempt is not None:
         attempt.delete()
@@ -246,7 +245,7 @@ def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
 # --- polling ---------------------------------------------------------------------------------------------------------
 
 
-def poll(*, rng: Random | None = None) -> int:
+def poll() -> int:
     """Poll every open batch that is due, even if the judge is paused or out of quota, because polling costs nothing.
     Returns how many results were applied.
     """
@@ -257,11 +256,11 @@ def poll(*, rng: Random | None = None) -> int:
         is_in_future = batch.polled_at is not None and batch.polled_at > now  # a clock was wrong
         due_at = (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest)
         if is_in_future or now >= due_at:
-            applied += poll_batch(batch, now, rng or SystemRandom())
+            applied += poll_batch(batch, now)
     return applied
 
 
-def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
+def poll_batch(batch: JudgeBatch, now: dt.datetime) -> int:
     """Poll one batch, unless another worker has since it was loaded. Returns how many results were applied."""
     unchanged = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
     if not unchanged.update(polled_at=now):
@@ -272,7 +271,7 @@ def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
         judge = replace(judge, model=batch.model)  # the model it was sent to; another may be configured by now
         try:
             if batch.state == BatchState.RUNNING:
-                applied = apply_results(batch, judge, rng)
+                applied = apply_results(batch, judge)
             else:
                 find_sent(batch, judge, now)
         except BatchApiError as error:
@@ -286,7 +285,7 @@ def poll_batch(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
     return applied
 
 
-def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
+def apply_results(batch: JudgeBatch, judge: Judge) -> int:
     """Apply the results of a batch if it has ended. Returns how many. If one fails, the batch stays open."""
     if batch_api.retrieve(judge, batch.provider_id).processing_status != "ended":
         return 0
@@ -294,7 +293,7 @@ def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
     broken = 0
     for number, line in enumerate(batch_api.results(judge, batch.provider_id), start=1):
         try:
-            applied += apply_result(batch, judge, line, rng)
+            applied += apply_result(batch, judge, line)
         except Exception:
             broken += 1
             logger.exception("a result of %s could not be applied", batch)
@@ -305,7 +304,7 @@ def apply_results(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
     return applied
 
 
-def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse", rng: Random) -> bool:
+def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse") -> bool:
     """Apply one result. Returns False for one that was applied before or belongs to no attempt of the batch."""
     rows = batch.attempt_rows.filter(lease_token=lease_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
     attempt = rows.select_related("job__rubric").first()
@@ -318,7 +317,7 @@ def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualR
         Session.objects.select_for_update(of=("self",)).get(pk=attempt.job.session_id)
         if not len(rows.select_for_update()):  # another worker applied it meanwhile
             return False
-        results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
+        results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256)
     return True
 
 

@@ -5,7 +5,6 @@ import logging
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from random import Random
 from statistics import median
 from typing import Any
 
@@ -14,7 +13,8 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 
-from grading import clock, monitoring
+from grading import clock
+from grading.backoff import DICE
 from grading.evidence import material
 from grading.judging import enqueuing, judges
 from grading.judging.allowance import quota
@@ -26,6 +26,7 @@ from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreeme
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
+from grading.monitoring.watch import refresh_afterwards
 from grading.review import queue
 from grading.reward import rewards
 from grading.reward.decide import MAX_READINGS
@@ -35,12 +36,6 @@ from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 
-STATES = {
-    RetryStep.DONE: JobState.DONE,
-    RetryStep.AGAIN: JobState.QUEUED,
-    RetryStep.PARK: JobState.PARKED,
-    RetryStep.GIVE_UP: JobState.ABANDONED,
-}
 OUTCOMES: dict[type, AttemptOutcome] = {
     Graded: AttemptOutcome.GRADED,
     Deferred: AttemptOutcome.DEFERRED,
@@ -70,9 +65,7 @@ def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> Ca
     return answer
 
 
-def apply(
-    attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str, rng: Random
-) -> AttemptOutcome:
+def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str) -> AttemptOutcome:
     """Apply an answer once, and make the jobs that follow a verdict. Returns the attempt's outcome.
 
     The quota always learns from the answer. If another worker has applied it already, nothing else changes; if the
@@ -111,7 +104,7 @@ def apply(
             limit=settings.JUDGE_MAX_ATTEMPTS,
             base=dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS),
             now=now,
-            rng=rng,
+            rng=DICE,
         )
         if not _update_job(attempt, decision, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, decision, now)
@@ -127,7 +120,7 @@ def apply(
         if outcome is AttemptOutcome.GRADED:
             enqueuing.after_verdict(session, attempt.job)
     # A failure may open an alarm; a verdict after failures may end one.
-    monitoring.refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(earlier))
+    refresh_afterwards(flagged=flagged or outcome is not AttemptOutcome.GRADED or bool(earlier))
     return outcome
 
 
@@ -241,7 +234,7 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
     parked = {"parked_at": Coalesce("parked_at", Value(now))} if decision.step is RetryStep.PARK else {}
     updated = mine.update(
         **parked,
-        state=STATES[decision.step],
+        state=JobState(decision.step),
         reason=decision.reason,
         attempts=attempts,
         own_failures=F("own_failures") + int(decision.own),

@@ -3,15 +3,14 @@
 import datetime as dt
 import logging
 import time
-from random import Random, SystemRandom
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
-from grading import clock, monitoring
-from grading.backoff import backoff
+from grading import clock
+from grading.backoff import DICE, backoff
 from grading.days import tomorrow
 from grading.judging import client, enqueuing, judges, results
 from grading.judging.allowance import quota
@@ -22,6 +21,8 @@ from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.monitoring import operation
+from grading.monitoring.sessions import overdue
+from grading.monitoring.watch import watch
 from grading.review import queue
 from grading.reward.grade import unscored
 from grading.vocabulary import Reason, Source, Status
@@ -48,20 +49,19 @@ PASSING_REASONS = (
 )
 
 
-def sweep(*, rng: Random | None = None) -> list[int]:
+def sweep() -> list[int]:
     """Recover lost jobs, record why jobs wait, and return the jobs that are next, to wake workers for."""
     now = clock.now()
-    rng = rng or SystemRandom()
     reset_impossible_times(now)
-    apply_stored_answers(now, rng)
-    release_lost(now, rng)
-    retry_early(now, rng)
+    apply_stored_answers(now)
+    release_lost(now)
+    retry_early(now)
     record_waits(now)
     # Check the review rules of sessions that have waited too long: no other event may ever do so.
-    for key in monitoring.overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
+    for key in overdue(now).values_list("pk", flat=True)[:CHANGES_PER_SWEEP]:
         with transaction.atomic():
             queue.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
-    monitoring.watch()
+    watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)
@@ -129,7 +129,7 @@ def reset_impossible_times(now: dt.datetime) -> int:
     return count + impossible_leases.update(leased_until=now)
 
 
-def apply_stored_answers(now: dt.datetime, rng: Random) -> int:
+def apply_stored_answers(now: dt.datetime) -> int:
     """Apply the stored answers of workers that were lost before they applied them. Returns how many."""
     configured = judges.configured()
     count = 0
@@ -141,14 +141,14 @@ def apply_stored_answers(now: dt.datetime, rng: Random) -> int:
             judge = None  # another model is configured now
         try:
             answer = client.from_dict(attempt.answer or {})
-            results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
+            results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256)
             count += 1
         except Exception:  # the answer stays stored, and the next sweep tries again
             logger.exception("the answer of attempt %s cannot be applied", attempt.pk)
     return count
 
 
-def release_lost(now: dt.datetime, rng: Random) -> int:
+def release_lost(now: dt.datetime) -> int:
     """Queue jobs again whose lease ended without an answer. Returns how many.
 
     After repeated losses a job waits longer. One whose evidence keeps killing its readers is parked.
@@ -159,7 +159,7 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
     expired = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
     for job in expired.exclude(Exists(answered)):
         # Workers rarely die because of the job: it waits longer each time, but never for long.
-        wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
+        wait = backoff(min(job.losses, LOSSES_COUNTED), base, DICE) if job.losses else dt.timedelta(0)
         with transaction.atomic():
             session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
             mine = JudgeJob.objects.filter(pk=job.pk).held_by(str(job.lease_token))
@@ -180,7 +180,7 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
     return released
 
 
-def retry_early(now: dt.datetime, rng: Random) -> int:
+def retry_early(now: dt.datetime) -> int:
     """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause of their wait
     is gone. Returns how many.
     """
@@ -199,7 +199,7 @@ def retry_early(now: dt.datetime, rng: Random) -> int:
             continue
         for job in waiting.filter(judge=judge, reason=reason)[:CHANGES_PER_SWEEP]:
             mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED)
-            count += mine.update(next_attempt_at=now + SOON * rng.random())
+            count += mine.update(next_attempt_at=now + SOON * DICE.random())
     return count
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from random import Random, SystemRandom
 from typing import Any
 
 from django.conf import settings
@@ -73,7 +72,7 @@ class HoldReason(Enum):
     NO_ROOM = "no room"
 
 
-def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
+def pump(*, seconds: float = PUMP_SECONDS) -> int:
     """Judge all jobs that are due, the most urgent first. Returns the number of calls.
 
     After `seconds` it stops and wakes another worker, so that other messages (such as the sweep) get their turn.
@@ -86,7 +85,7 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
         if turn is None:
             break
         with telemetry.about("judge", job=turn.job.pk, session=turn.job.session_id):
-            outcome = take_turn(turn, rng or SystemRandom())
+            outcome = take_turn(turn)
         if outcome is HoldReason.NO_ROOM:
             without_room.add(turn.judge.role)
         if isinstance(outcome, AttemptOutcome):
@@ -102,10 +101,10 @@ def stop_pumping() -> None:
     _stopping.set()
 
 
-def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
+def run(job_id: int) -> AttemptOutcome | None:
     """Judge one job now. None if it could not be claimed or no call was made."""
     turn = claim(job_id)
-    outcome = None if turn is None else take_turn(turn, rng or SystemRandom())
+    outcome = None if turn is None else take_turn(turn)
     return outcome if isinstance(outcome, AttemptOutcome) else None
 
 
@@ -156,7 +155,7 @@ def claim(job_id: int) -> Turn | None:
 # --- a turn ----------------------------------------------------------------------------------------------------------
 
 
-def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
+def take_turn(turn: Turn) -> AttemptOutcome | HoldReason:
     """Judge a claimed job and record the outcome; or why no call was made."""
     session = session_of(turn)
     update_rubric(turn.job, session)
@@ -176,7 +175,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
         return HoldReason.NO_ROOM
     attempt, answer = answered
     telemetry.also(attempt=attempt.pk)
-    apply = partial(results.apply, attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+    apply = partial(results.apply, attempt, answer, turn.judge, inputs_sha256=inputs_sha256)
     return patiently(apply, seconds=PATIENCE)
 
 

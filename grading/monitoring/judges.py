@@ -30,7 +30,7 @@ from grading.models import (
 )
 from grading.models.canary import Canary
 from grading.models.grades import GradeQuerySet
-from grading.models.judging import AttemptOutcome, JobState, Purpose
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
@@ -108,6 +108,11 @@ Failures = Mapping[str, Any]
 def about_judge(role: str) -> str:
     """The subject of alarms about the calls of the judge in this role."""
     return f"{role} judge"
+
+
+def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
+    """Whether one of these open alarms is about the first judge's calls, which may fail although its quota is open."""
+    return any(alarm.rule == judge_out.id and alarm.about == about_judge(JudgeRole.FIRST) for alarm in alarms)
 
 
 def about_quota(quota: Quota) -> str:

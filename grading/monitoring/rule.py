@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from grading.models import Flag
+
 # The interval of rules that are not urgent.
 SOMETIMES = dt.timedelta(minutes=10)
 # Former rules and the rule that each is part of now: NOTIFY_RULES may still name them.
@@ -87,6 +89,23 @@ def alarm_rule(**fields: Any) -> Callable[[Find], Rule]:
         return rule
 
     return register
+
+
+def title_of(rule: str) -> str:
+    """The title of the rule with this id; also for Flag.BY_A_PERSON."""
+    if rule == Flag.BY_A_PERSON:
+        return "Flagged by a person"
+    return RULES[rule].title if rule in RULES else "A rule that no longer exists"
+
+
+def is_advisory(rule: str) -> bool:
+    """Whether alarms of the rule with this id are shown on the alarms page only."""
+    return rule in RULES and RULES[rule].severity is Severity.ADVISORY
+
+
+def quotes_verdict(rule: str) -> bool:
+    """Whether the text of the rule's flags says something about the judge's verdict."""
+    return rule in RULES and RULES[rule].quotes_verdict
 
 
 def stamp(moment: dt.datetime) -> str:

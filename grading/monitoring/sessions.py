@@ -5,7 +5,6 @@ submits afterwards.
 import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
@@ -48,24 +47,6 @@ LONGEST_WAIT = dt.timedelta(days=2)
 MAX_CLAIMS, MAX_CHARACTERS = 5, 200
 # Reasons for which nothing is judged until somebody acts.
 OUT = frozenset({Reason.QUOTA_EXHAUSTED, Reason.AUTH})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictRequest:
-    """The last request for a session's verdict. `is_backlog`: new sessions are judged first; `is_history`: the session
-    had ended long before; `is_blocked`: nothing is judged until somebody acts.
-    """
-
-    requested_at: dt.datetime
-    is_open: bool
-    is_backlog: bool
-    is_history: bool
-    is_blocked: bool
-
-    def is_overdue(self, now: dt.datetime) -> bool:
-        """Whether the judge gave up, or has taken longer than it should."""
-        is_late = now - self.requested_at >= (BACKLOG if self.is_backlog else ORDINARY)
-        return not self.is_open or (is_late and not self.is_history)
 
 
 def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
@@ -120,35 +101,30 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     # there is no judge any more.
     jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
     job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
-    request = None
-    if job is not None:
-        request = VerdictRequest(
-            requested_at=job.created_at,
-            is_open=job.state in OPEN_STATES,
-            is_backlog=job.backlog,
-            is_history=session.ended_at <= job.created_at - RECENT,
-            is_blocked=job.reason in OUT,
-        )
-    if not lacks_verdict(request, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
+    if not lacks_verdict(job, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
         return ""
-    if request is None or not request.is_overdue(now):
+    if job is None or not is_overdue(job, now):
         return f"{work}, but no reliable grade"
-    wait = f"has waited for its verdict since {stamp(request.requested_at)}" if request.is_open else "was given up"
+    wait = f"has waited for its verdict since {stamp(job.created_at)}" if job.is_open else "was given up"
     return f"{work}, but no judge or person has graded the session; it {wait}"
 
 
-def lacks_verdict(
-    request: VerdictRequest | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]
-) -> bool:
-    """Whether a session with work but without a verdict should be flagged now.
+def lacks_verdict(job: JudgeJob | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]) -> bool:
+    """Whether a session with work but without a verdict should be flagged now. `job`: the last request for the verdict.
 
     It should if its verdict is overdue, whatever a fallback says. Before that, only if no fallback accounts for the
     work either (`is_accounted`), and no verdict was requested or the judge is out. `fails` returns whether the judge's
     calls fail; it is called only if that matters.
     """
-    if request is not None and request.is_overdue(now):
+    if job is not None and is_overdue(job, now):
         return True
-    return not is_accounted and (request is None or request.is_blocked or fails())
+    return not is_accounted and (job is None or job.reason in OUT or fails())
+
+
+def is_overdue(job: JudgeJob, now: dt.datetime) -> bool:
+    """Whether the judge gave up, or has taken longer than it should. The verdict of imported history may wait."""
+    is_late = now - job.created_at >= (BACKLOG if job.backlog else ORDINARY)
+    return not job.is_open or (is_late and job.session.ended_at > job.created_at - RECENT)
 
 
 def overdue(now: dt.datetime) -> QuerySet[Session]:

@@ -10,9 +10,6 @@ from django.utils import timezone
 
 from grading.busy import is_busy
 from grading.models import Alarm, RuleRun, Session
-
-# Each registers its rules.
-from grading.monitoring import arms, judges, log_formats, operation, rewards, sessions, worse  # noqa: F401
 from grading.monitoring.alarms import resolve, run_rules, update_alarms
 from grading.monitoring.flag_rule import FlagRule, recent_flags
 from grading.monitoring.flags import GRADED_BY_A_PERSON, inspect_flags, restore_flags
@@ -21,24 +18,24 @@ from grading.monitoring.rule import RULES, Rule
 logger = logging.getLogger(__name__)
 
 
-def inspect(session: Session, *, alarms: bool = True) -> bool:
+def inspect_session(session: Session, *, alarms: bool = True) -> bool:
     """Apply the flag rules to a freshly settled session, in the caller's transaction. Returns whether a flag changed.
 
     `alarms`: also update the alarms; otherwise the caller does so later.
     """
     flagged = inspect_flags(session, timezone.now())
     if alarms:
-        refresh()
+        refresh_alarms()
     return flagged
 
 
 def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
     """Put back the flags that a person's grade (or dismissal) had cleared, after it was undone."""
     restore_flags(session, why=why)
-    inspect(session)
+    inspect_session(session)
 
 
-def refresh(now: dt.datetime | None = None) -> None:
+def refresh_alarms(now: dt.datetime | None = None) -> None:
     """Run the rules without an interval; of flag rules, only the summaries of their flags.
 
     Called at each intake and at each answer of a judge, so these rules make only some indexed queries.
@@ -63,14 +60,14 @@ def acknowledge(alarm: Alarm, user: User) -> bool:
 
 
 def refresh_afterwards(*, flagged: bool) -> None:
-    """`refresh` after a committed transaction that changed a flag; otherwise the next sweep does it, within seconds.
+    """`refresh_alarms` after a committed transaction that changed a flag; otherwise the next sweep does it, in seconds.
 
     It is also left to the next sweep if other writers keep the database busy for too long.
     """
     if not flagged:
         return
     try:
-        refresh()
+        refresh_alarms()
     except DatabaseError as error:
         if connection.in_atomic_block or not is_busy(error):
             raise
@@ -96,7 +93,7 @@ def watch(now: dt.datetime | None = None) -> None:
     of_removed_rules = Alarm.objects.filter(resolved_at=None).exclude(rule__in=RULES)
     if of_removed_rules.exists():  # an update takes the write lock even if it changes nothing
         of_removed_rules.update(resolved_at=now)
-    refresh(now)
+    refresh_alarms(now)
 
 
 def is_due(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:

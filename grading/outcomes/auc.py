@@ -4,6 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from grading.insight.core.means import Z90
 
 # The fewest sessions of either kind for a ranking.
@@ -39,10 +42,10 @@ def rank(landed: Sequence[float], others: Sequence[float]) -> Ranking:
     # For each session that landed, the share of the others that it is above; for each of the others, the share of those
     # that landed that it is below. A tie counts as half. A rank among all minus the rank among its own kind is the
     # number of the other kind that are below.
-    below = [(rank - own) / n for rank, own in zip(ranks[:m], _midranks(landed), strict=True)]
-    above = [1 - (rank - own) / m for rank, own in zip(ranks[m:], _midranks(others), strict=True)]
-    auc = sum(below) / m
-    error = math.sqrt(_variance(below) / m + _variance(above) / n)
+    below = (ranks[:m] - _midranks(landed)) / n
+    above = 1 - (ranks[m:] - _midranks(others)) / m
+    auc = float(below.mean())
+    error = math.sqrt(below.var(ddof=1) / m + above.var(ddof=1) / n)
     if not 0 < auc < 1:
         # Nothing overlaps, so nothing shows how much could: the rule of three gives the bound.
         bound = 3 / min(m, n)
@@ -51,24 +54,11 @@ def rank(landed: Sequence[float], others: Sequence[float]) -> Ranking:
     return Ranking(**sizes, auc=auc, low=_logistic(centre - reach), high=_logistic(centre + reach))
 
 
-def _midranks(values: Sequence[float]) -> list[float]:
+def _midranks(values: Sequence[float]) -> NDArray[np.float64]:
     """The rank of each value from 1; equal values share the mean of their ranks."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and values[order[end]] == values[order[start]]:
-            end += 1
-        for place in order[start:end]:
-            ranks[place] = (start + 1 + end) / 2
-        start = end
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (counts.cumsum() - (counts - 1) / 2)[place]
     return ranks
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _logistic(x: float) -> float:

@@ -12,7 +12,7 @@ from bandit.models import CalibrationVersion
 from grading.models import AuditEvent, Flag, JudgePolicy, JudgeRun, Reveal, ReviewAnswer, Session
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
-from grading.monitoring import title_of
+from grading.monitoring.rule import title_of
 from grading.plain import counted
 from grading.reward.explain import number
 from grading.vocabulary import Source

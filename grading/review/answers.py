@@ -8,11 +8,12 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Subquery
 from django.utils import timezone
 
-from grading import monitoring
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import GRADING, Answer, ItemState
 from grading.models.sessions import yours
+from grading.monitoring.flags import DISMISSED
+from grading.monitoring.watch import refresh_alarms, reopen_flags
 from grading.review import corrections, queue, records
 from grading.review.claims import FREE
 from grading.review.corrections import CorrectionError
@@ -145,8 +146,8 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
-            monitoring.reopen_flags(session, why=monitoring.DISMISSED)
-        monitoring.refresh()
+            reopen_flags(session, why=DISMISSED)
+        refresh_alarms()
         effects = changes(before, measure(session, before))
         columns: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, context=context, **columns)
@@ -208,7 +209,7 @@ def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> Rev
         seen_revision=submitted.seen_revision,
         seen_evidence=submitted.seen_evidence,
     )
-    monitoring.refresh()
+    refresh_alarms()
     effects = changes(before, measure(session, before))
     return records.append(
         session,

@@ -28,7 +28,8 @@ from grading.models import (
     RubricActivation,
 )
 from grading.models.audit import AuditKind
-from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON, title_of
+from grading.monitoring.flags import DISMISSED, GRADED_BY_A_PERSON
+from grading.monitoring.rule import title_of
 from grading.review import acts
 from grading.review.acts import HistoryEntry, HistoryKind
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from grading import monitoring
 from grading.models import Evidence, Grade, Session, Settlement
+from grading.monitoring.flags import clear_flags
+from grading.monitoring.watch import reopen_flags
 from grading.review.seen import added_since, evidence_version, persons_grade
 from grading.reward import rewards
 from grading.reward.explain import number
@@ -90,7 +91,7 @@ def record_correction(
             version="human/1",
             author=reviewer,
         )
-        monitoring.clear_flags(session, by=reviewer)
+        clear_flags(session, by=reviewer)
         return rewards.settle(session)
 
 
@@ -116,7 +117,7 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
         )
         settlement = rewards.settle(grade.session)
         if persons_grade(grade.session) is None:
-            monitoring.reopen_flags(grade.session)
+            reopen_flags(grade.session)
         return settlement
 
 

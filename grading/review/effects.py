@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from bandit.core.moves import ArmMove
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.models import Flag, Session, Settlement
+from grading.monitoring.alarms import open_alarms
 from grading.reward import rewards
 
 
@@ -46,7 +46,7 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
     believed = {(bandit, arm): outlooks[bandit].arms[arm] for bandit, arm in own}
     evidence = {key: (arm.sessions, arm.observations) for key, arm in believed.items()}
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
-    alarms = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
+    alarms = {(alarm.rule, alarm.about): alarm.detail for alarm in open_alarms()}
     reward = rewards.live(session)
     return Measured(reward=reward, own=own, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=alarms)
 

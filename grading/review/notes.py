@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from grading.models import Comment, Flag, Reveal, ReviewItem, Session
 from grading.models.review import QueueEntry
-from grading.monitoring import title_of
+from grading.monitoring.rule import title_of
 from grading.review import queue
 from grading.review.corrections import CorrectionError, checked
 from grading.review.seen import judges_answer

@@ -9,10 +9,11 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.models.sessions import Whose
+from grading.monitoring.flags import DISMISSED, clear_flags
+from grading.monitoring.watch import inspect_session
 from grading.review import random_slice, records
 from grading.review.claims import FREE
 from grading.review.effects import changes, measure
@@ -42,9 +43,9 @@ class Counts:
 def recheck(session: Session, *, alarms: bool = True) -> bool:
     """Check a freshly settled session against the rules and update its review item, in the caller's transaction.
 
-    Returns whether a flag was raised or cleared; `alarms` as in `monitoring.inspect`.
+    Returns whether a flag was raised or cleared; `alarms` as in `inspect_session`.
     """
-    flagged = monitoring.inspect(session, alarms=alarms)
+    flagged = inspect_session(session, alarms=alarms)
     sync_item(Session.objects.get(pk=session.pk) if flagged else session)  # its flags may have been prefetched
     return flagged
 
@@ -131,7 +132,7 @@ def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
 def close(session: Session, state: ItemState, by: User) -> None:
     """Close the session's item. On a dismissal, also clear the flags, and make an item if there was none."""
     if state == ItemState.DISMISSED:
-        monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
+        clear_flags(session, by=by, why=DISMISSED)
         columns = {
             "entered_as": QueueEntry.PERSON,
             "slice_probability": random_slice.probability(session),

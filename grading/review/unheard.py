@@ -15,7 +15,7 @@ from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.judging import Purpose
 from grading.models.review import ItemState
 from grading.models.sessions import observation_of
-from grading.monitoring import UNHEARD
+from grading.monitoring.arms import unheard_arm
 from grading.review import priority
 from grading.review.queue import sync_item
 from grading.reward import rewards
@@ -38,7 +38,7 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     """
     now = now or timezone.now()
     # Clear the flags of sessions that no longer abstain.
-    open_flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
+    open_flags = list(Flag.objects.open().filter(rule=unheard_arm.id).select_related("session"))
     names = [flag.session.observation for flag in open_flags]
     silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
     still = set(silent.values_list("observation", flat=True))
@@ -54,10 +54,10 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
     for arm, observations in unheard_arms(priority.BANDIT, now, sources=VOICES, excluded=awaited).items():
-        flags = Flag.objects.filter(rule=UNHEARD).of_arm(arm)
+        flags = Flag.objects.filter(rule=unheard_arm.id).of_arm(arm)
         if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
             # The sessions with the lowest keyed numbers, of those that were never flagged for this nor dismissed.
-            already_flagged = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
+            already_flagged = Flag.objects.filter(rule=unheard_arm.id).values_list("session", flat=True)
             dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
             excluded = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
             sessions = Session.objects.by_observation(set(observations) - excluded).values()
@@ -71,7 +71,7 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
                     locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
                     Flag.objects.create(
                         session=locked,
-                        rule=UNHEARD,
+                        rule=unheard_arm.id,
                         detail=reason_to_ask(arm, len(observations), len(drawn)),
                         raised_at=now,
                     )

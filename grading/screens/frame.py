@@ -14,13 +14,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from grading import monitoring
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.sessions import yours
 from grading.monitoring import judges
-from grading.monitoring.judges import CalibrationStatus, about_quota
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.judges import CalibrationStatus, about_quota, judge_out
+from grading.monitoring.operation import describe_stopped
+from grading.monitoring.rule import is_advisory
 from grading.plain import counted
 from grading.screens.quota.judge_state import Banner, JudgeState, banner, first_quota, judge_state, with_alarms
 
@@ -80,9 +82,9 @@ def mark(things: object) -> str:
 
 def site_now() -> SiteNow:
     """Four queries."""
-    alarms, quota = tuple(monitoring.open_alarms()), first_quota()
+    alarms, quota = tuple(open_alarms()), first_quota()
     cannot_write = pulse.trouble()
-    stopped = "Nothing can be saved" if cannot_write else monitoring.describe_stopped(alarms)
+    stopped = "Nothing can be saved" if cannot_write else describe_stopped(alarms)
     return SiteNow(
         alarms=alarms,
         quota=quota,
@@ -91,7 +93,7 @@ def site_now() -> SiteNow:
         judge=with_alarms(judge_state(quota), alarms, stopped),
         counts={
             "Review": ReviewItem.objects.open().filter(yours()).count(),
-            "Alarms": sum(not monitoring.is_advisory(alarm.rule) for alarm in alarms),
+            "Alarms": sum(not is_advisory(alarm.rule) for alarm in alarms),
         },
         latest=latest_rows(),
     )
@@ -118,7 +120,7 @@ def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:
     """The open alarm of the first judge's outage, unless somebody has acknowledged it."""
     if quota is None:
         return None
-    unseen = (each for each in alarms if each.rule == monitoring.JUDGE_OUT and each.acknowledged_at is None)
+    unseen = (each for each in alarms if each.rule == judge_out.id and each.acknowledged_at is None)
     return next((each for each in unseen if each.about == about_quota(quota)), None)
 
 
@@ -203,7 +205,7 @@ class PageFrame:
         return [
             alarm
             for alarm in self.site.alarms
-            if alarm.acknowledged_at is None and alarm != self.judge_alarm and not monitoring.is_advisory(alarm.rule)
+            if alarm.acknowledged_at is None and alarm != self.judge_alarm and not is_advisory(alarm.rule)
         ]
 
     @property

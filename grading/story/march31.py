@@ -19,7 +19,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 
-from grading import clock, intake, monitoring
+from grading import clock, intake
 from grading.days import start_of_day
 from grading.intake.erasing import erase
 from grading.intake.first_word import Speaker
@@ -27,7 +27,9 @@ from grading.judging.allowance import quota
 from grading.models import Agent, Alarm, Evidence, Flag, JudgeAttempt, ReviewAnswer, Session
 from grading.models.judging import AttemptOutcome
 from grading.models.review import Answer
-from grading.monitoring.sessions import repeated
+from grading.monitoring.judges import judge_out
+from grading.monitoring.rule import title_of
+from grading.monitoring.sessions import impossible_pair, repeated
 from grading.review import answers
 from grading.review.corrections import AlreadyUndone
 from grading.review.seen import persons_grade
@@ -45,7 +47,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECONDS = 5.0
 # How often recording that a step was pressed is tried, and the pause between two tries.
 MAX_TRIES, SECONDS_BETWEEN_TRIES = 50, 0.1
-WATCHED = (monitoring.JUDGE_OUT, monitoring.IMPOSSIBLE_PAIR, repeated.id)
+WATCHED = (judge_out.id, impossible_pair.id, repeated.id)
 # The session whose log the others are submitted with. It stays when the others are erased, so later rounds number it.
 OPERATOR, CHECK, BEFORE = "5e0c", "Check the grading health", dt.timedelta(minutes=50)
 
@@ -302,10 +304,10 @@ def _watched(incident: Incident) -> Iterator[Figure]:
     if (until := incident.end_of(WATCH)) is not None:
         alarms = alarms.filter(opened_at__lte=until)
     for rule in sorted(set(alarms.values_list("rule", flat=True))):
-        yield Figure(subject="Alarm", text=monitoring.title_of(rule))
+        yield Figure(subject="Alarm", text=title_of(rule))
     for name, session in incident.ledger.sessions.items():
         flags = Flag.objects.filter(session=session).order_by("rule").values_list("rule", flat=True)
-        titles = "; ".join(monitoring.title_of(rule) for rule in flags)
+        titles = "; ".join(title_of(rule) for rule in flags)
         yield Figure(subject="Flagged", text=f"{name}: {titles or 'by no rule'}")
 
 

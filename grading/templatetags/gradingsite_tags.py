@@ -12,10 +12,10 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
-from grading import monitoring
 from grading.formats.registry import PARSERS
 from grading.models import Session
 from grading.models.outcomes import LandingState
+from grading.monitoring.rule import is_advisory, title_of
 from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import glossary
@@ -31,6 +31,8 @@ register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
 register.filter("why", why)
+register.filter("rule_title", title_of)
+register.filter(is_advisory)
 register.simple_tag(site_command)
 register.simple_tag(lambda: START, name="start_command")
 register.simple_tag(lambda: START_DEMO, name="demo_command")
@@ -406,18 +408,6 @@ def of_100(value: float | None) -> str:
 @register.filter
 def signed_count(value: int | None) -> str:
     return DASH if value is None else f"{'−' if value < 0 else '+'}{abs(value)}"
-
-
-@register.filter
-def rule_title(rule: str) -> str:
-    """What a rule or a person (Flag.BY_A_PERSON) found, in words."""
-    return monitoring.title_of(rule)
-
-
-@register.filter
-def is_advisory(rule: str) -> bool:
-    """Whether what a rule found stands on the page of alarms only."""
-    return monitoring.is_advisory(rule)
 
 
 @register.simple_tag

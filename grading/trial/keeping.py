@@ -26,16 +26,12 @@ ADMIN = "admin"
 when_kept: Callable[[], object] = lambda: None  # noqa: E731
 
 
-def keep_logs(step: Callable[[], object] = lambda: None) -> int:
+def keep_logs() -> int:
     """Copy the logs that were read in place into the store. Returns how many are gone or were rewritten.
 
-    Calls `step` after each. Can be repeated if it fails, such as on a full disk: what was copied stays.
+    Can be repeated if it fails, such as on a full disk: what was copied stays.
     """
-    gone = 0
-    for row in list(LogInPlace.objects.order_by("pk")):
-        gone += not keep_log(row)
-        step()
-    return gone
+    return sum(not keep_log(row) for row in list(LogInPlace.objects.order_by("pk")))
 
 
 def keep_log(row: LogInPlace) -> bool:

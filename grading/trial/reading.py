@@ -12,7 +12,6 @@ from django.db import connections
 from django.utils import timezone
 from tqdm import tqdm
 
-from grading import monitoring
 from grading.access.recording import CONSOLE
 from grading.busy import trouble
 from grading.evidence.in_place import is_known
@@ -22,6 +21,7 @@ from grading.intake import erased, naming, opencode
 from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
 from grading.models import Agent
 from grading.models.imports import Fate
+from grading.monitoring.watch import refresh_afterwards
 from grading.outcomes import following
 from grading.trial import keeping
 
@@ -114,7 +114,7 @@ def _read_files(
     finally:
         if record is not None:
             record.end(progress.stopped)
-            monitoring.refresh_afterwards(flagged=True)
+            refresh_afterwards(flagged=True)
 
 
 def read_log(

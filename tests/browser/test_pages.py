@@ -2,8 +2,10 @@
 
 import pytest
 
-from grading import monitoring
 from grading.models.quota import Quota, QuotaState
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.judges import judge_out
+from grading.monitoring.rule import is_advisory
 from tests.browser import story
 from tests.browser.watch import log_in
 from tests.casts import quota as quota_cast
@@ -50,8 +52,8 @@ def test_alarms_are_acknowledged_by_name_from_any_page_one_after_the_other(page,
 
 def test_the_banner_of_an_outage_leads_to_the_other_alarms(page, session):
     log_in(page)
-    alarms = [each for each in monitoring.open_alarms() if not monitoring.is_advisory(each.rule)]
-    (other,) = (each for each in alarms if each.rule != monitoring.JUDGE_OUT)
+    alarms = [each for each in open_alarms() if not is_advisory(each.rule)]
+    (other,) = (each for each in alarms if each.rule != judge_out.id)
     page.goto("/sessions/")
     assert page.locator(".banner[role=alert]").count() == 0
     page.click("#judge-banner >> text=1 more alarm")

@@ -11,9 +11,10 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db.models.signals import post_save
 
-from grading import monitoring
 from grading.evidence import care, store
 from grading.models import Alarm, BlobProblem
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import watch
 from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
@@ -91,13 +92,13 @@ def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again(site):
     truncate(path)
     every_night()
     assert BlobProblem.objects.damaged().get().pk == row.sha256
-    monitoring.watch()
+    watch()
     alarm = Alarm.objects.get(rule="A48")
     assert row.sha256[:12] in alarm.detail
-    assert monitoring.RULES["A48"].sessions("", NOON) == (row.session_id,)
+    assert RULES["A48"].sessions("", NOON) == (row.session_id,)
     store.store(io.BytesIO(BYTES))
     care.recheck_damaged()
-    monitoring.watch(alarm.opened_at + dt.timedelta(minutes=2))
+    watch(alarm.opened_at + dt.timedelta(minutes=2))
     assert Alarm.objects.get(rule="A48").resolved_at is not None
 
 

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import monitoring
 from grading.evidence import ownership
 from grading.evidence.owner_rule import Claimant, CommitClaim, owner, same_commits
 from grading.models import Artifact, Flag
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.sessions import independent_work
+from grading.monitoring.watch import acknowledge, refresh_alarms
 from tests.casts.shared_records import (
     bits,
     commits,
@@ -110,7 +112,7 @@ def test_a_commit_belongs_to_the_session_whose_log_shows_it_made(site, turned):
         act()
     assert owner_of(hash_of("a5")) == {"bob/made"}
     assert commits("made") == [hash_of("a5")]
-    assert monitoring.independent_work(session("aaa-said")) == "1 pull request"
+    assert independent_work(session("aaa-said")) == "1 pull request"
 
 
 @pytest.mark.django_db
@@ -154,14 +156,14 @@ def test_the_weeks_alarm_about_claims_closes_once_a_person_names_the_cause(site)
     site.upload("one", facts=FACTS)
     for number in range(3):
         site.upload(f"copy-{number}", facts=FACTS, agent="alice")
-    monitoring.refresh(NOON)
-    alarm = monitoring.open_alarms().get(rule="A34")
-    assert monitoring.acknowledge(alarm, site.person("rita", "reviewer"))
-    monitoring.refresh(NOON)
-    assert not monitoring.open_alarms().filter(rule="A34").exists()
+    refresh_alarms(NOON)
+    alarm = open_alarms().get(rule="A34")
+    assert acknowledge(alarm, site.person("rita", "reviewer"))
+    refresh_alarms(NOON)
+    assert not open_alarms().filter(rule="A34").exists()
     site.upload("copy-3", facts=FACTS, agent="alice")
-    monitoring.refresh(NOON)
-    assert monitoring.open_alarms().filter(rule="A34").exists()
+    refresh_alarms(NOON)
+    assert open_alarms().filter(rule="A34").exists()
 
 
 @pytest.mark.django_db

@@ -8,7 +8,7 @@ import time
 import pytest
 from django.utils import timezone
 
-from grading import housekeeping, monitoring
+from grading import housekeeping
 from grading.backups import manifest
 from grading.evidence import care, store, transcripts
 from grading.health import periodic, pulse, readiness
@@ -16,6 +16,8 @@ from grading.health.liveness import Component
 from grading.intake import erased
 from grading.intake.erasing import erase
 from grading.models import Alarm, Heartbeat, PeriodicJob, Session
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import watch
 from tests.backups.places import binaries
 from tests.casts import logs
 from tests.processes import wait_for
@@ -108,7 +110,7 @@ def test_a_full_disk_is_an_alarm_about_its_host(on_host, settings):
     settings.FREE_SPACE_FLOOR = 0
     on_host("alpha")
     now = timezone.now()
-    monitoring.watch(now)
+    watch(now)
     alarm = Alarm.objects.get(rule="A43")
     assert alarm.about == "beta"
     assert "state folder of beta" in alarm.detail
@@ -116,7 +118,7 @@ def test_a_full_disk_is_an_alarm_about_its_host(on_host, settings):
     assert f'gradingsite_disk_floor_bytes{{host="beta"}} {float(2**60)}' in figures
     assert 'gradingsite_disk_floor_bytes{host="alpha"} 0.0' in figures
     on_host("beta")
-    monitoring.watch(now + monitoring.RULES["A43"].every)
+    watch(now + RULES["A43"].every)
     alarm.refresh_from_db()
     assert alarm.resolved_at is not None
 

@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from grading import monitoring
 from grading.health import pulse, readiness
 from grading.health.liveness import GRACE, SILENT, Component, Life, Liveness
 from grading.models import Alarm, Heartbeat
+from grading.monitoring import attending
 from gradingsite.broker import free_port
 from gradingsite.supervisor import die_with_parent
 from tests import postgres
@@ -62,12 +62,12 @@ def test_a_host_that_stops_is_missed_and_one_that_is_stopped_is_not(settings):
         settings.HOST_NAME = "alpha"
         pulse.beat([Component.WEB, Component.WORKER, Component.SCHEDULER, Component.BROKER])
         observe(liveness, second)
-    monitoring.attending.update_attended_alarms(liveness)
+    attending.update_attended_alarms(liveness)
     assert sorted(alarm.values_list("about", flat=True)) == ["scheduler@beta", "web@beta", "worker@beta"]
     assert "on beta has not responded" in alarm.get(about="web@beta").detail
     Heartbeat.objects.filter(host="beta").update(beat_at=timezone.now() - dt.timedelta(days=2))
     observe(liveness, 2 * GRACE + 2 * SILENT)
-    monitoring.attending.update_attended_alarms(liveness)
+    attending.update_attended_alarms(liveness)
     assert not alarm.exists()
 
 

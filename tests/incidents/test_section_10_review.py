@@ -11,10 +11,12 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.monitoring import judges
+from grading.monitoring.alarms import run_rules
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import watch
 from grading.review import answers, calibration, claims, corrections, promises, queue
 from grading.review.corrections import StaleReview
 from grading.review.seen import evidence_version
@@ -50,7 +52,7 @@ def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at(site):
     assert ReviewAnswer.objects.filter(blind_value__isnull=False).count() == 40
     assert calibration.calibrations() == []
     assert judges.in_use().blind == 0
-    monitoring.watch()
+    watch()
     assert "0 of 20 blind grades" in alarms("A30")[0]
 
 
@@ -84,7 +86,7 @@ def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_ev
     client.force_login(rita)
     judged(site, 0.7)
     for number in range(20):
-        monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
+        run_rules([RULES["A30"]], timezone.now())
         assert f"{number} of 20 blind grades" in alarms("A30")[0]
         if number in {0, 19}:
             missing = (
@@ -96,7 +98,7 @@ def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_ev
                 assert f"uncalibrated: {number} of 20 blind grades" in page, path
                 assert missing in page, path
         site.on(judged(site, 0.7)).answered_blind(rita, 0.6)
-    monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
+    run_rules([RULES["A30"]], timezone.now())
     assert alarms("A30") == []
     for path in PAGES:
         assert 'class="uncalibrated"' not in client.get(path).content.decode(), path
@@ -112,7 +114,7 @@ def test_i147_another_model_route_rubric_or_digest_is_another_grader_and_starts_
         with site.rolled_back():
             judged(site, 0.7, **change)
             assert "uncalibrated: 0 of 20 blind grades" in client.get("/").content.decode(), change
-            monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
+            run_rules([RULES["A30"]], timezone.now())
             assert len(alarms("A30")) == 1, change
 
 

@@ -7,8 +7,8 @@ import pytest
 import time_machine
 
 from bandit.models import Arm
-from grading import monitoring
 from grading.models import Flag, Grade, JudgeJob, Session
+from grading.monitoring.watch import inspect_session, watch
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
 from tests.casts import logs
@@ -35,7 +35,7 @@ def graded(site, *, judge, trajectory, ago=dt.timedelta(hours=1), category="code
     if trajectory is not None:
         site.on(session).graded(Source.TRAJECTORY, trajectory, evidence={"view": "full"})
     rewards.settle(session)
-    monitoring.inspect(session)
+    inspect_session(session)
     return session
 
 
@@ -63,7 +63,7 @@ def test_i08_a_harness_whose_calls_are_no_longer_read_is_an_alarm_of_that_slice(
             .judged(quality, model="m", rubric="abcdef")
             .graded(Source.TRAJECTORY, said, evidence={"view": "full"})
         )
-    monitoring.watch()
+    watch()
     (said,) = alarms("A3")
     assert said.startswith("codex × code: since ")
 
@@ -117,10 +117,10 @@ def test_i46_a_journal_never_silences_the_rule_and_neither_does_a_trajectory_onc
     site.on(session).graded(Source.TRAJECTORY, 0.63, evidence={"view": "full"})
     job = site.on(session).with_judge_job().job
     rewards.settle(session)
-    monitoring.inspect(session)
+    inspect_session(session)
     assert flagged("A1") == []
     JudgeJob.objects.filter(pk=job.pk).update(state="abandoned", reason=Reason.OVERLOADED)
-    monitoring.inspect(session)
+    inspect_session(session)
     assert flagged("A1") == [session.external_id]
 
 
@@ -130,10 +130,10 @@ def test_i22_i118_a_field_that_never_comes_is_told_at_the_third_record(site, fie
     missing start makes no session invisible here.
     """
     for _ in range(3):
-        monitoring.watch(NOON)
+        watch(NOON)
         assert alarms("A12") == []
         site.session(**{"model": "opus", field: "" if field == "model" else None})
-    monitoring.watch(NOON + dt.timedelta(hours=1))
+    watch(NOON + dt.timedelta(hours=1))
     assert alarms("A12")[0].startswith(f"3 of 3 sessions of bob in seven days came without a {field}")
 
 
@@ -147,7 +147,7 @@ def test_i01_i69_a_graded_reward_that_became_a_bit_is_told(site):
         graded(
             site, judge=0.3, trajectory=None, ago=dt.timedelta(hours=n + 1), category=("code", "infra", "news")[n % 3]
         )
-    monitoring.watch()
+    watch()
     (said,) = alarms("A9")
     assert "are all between 0.30 and 0.30" in said
 
@@ -163,7 +163,7 @@ def test_i71_rewards_that_lost_what_categories_differed_by_are_told(site):
                 .judged(chance.gauss(level, 0.06), model="m", rubric="abcdef")
                 .settle()
             )
-    monitoring.watch()
+    watch()
     assert "The means of 5 categories had a standard deviation of 0.2" in " ".join(alarms("A9"))
 
 
@@ -174,7 +174,7 @@ def test_i38_a_new_route_of_the_judge_is_named_where_the_level_moves(site):
         session = site.session("code", model="opus", ago=(45 - n / 2) * DAY).session
         model = "judge-by-another-route" if late else "judge"
         site.on(session).judged(chance.gauss(0.4 if late else 0.7, 0.1), model=model, rubric="abcdef")
-    monitoring.watch()
+    watch()
     assert "The judge changed too (judge, rubric abcd; now judge-by-another-route" in " ".join(alarms("A10"))
 
 
@@ -190,7 +190,7 @@ def test_a_mean_that_falls_while_no_part_of_it_does_is_a_mix_shift(site):
         grades.append(Grade(session=sessions[-1], model="judge", rubric="abcdef", inputs_sha256=f"{n:064d}", **verdict))
     Session.objects.bulk_create(sessions)
     Grade.objects.bulk_create(grades)
-    monitoring.watch()
+    watch()
     (said,) = alarms("A10")
     assert "The mix of work shifted" in said
 
@@ -204,7 +204,7 @@ def test_renamed_tool_is_named_and_its_sessions_are_not_graded_low(site):
     grade = session.grades.get(source=Source.TRAJECTORY)
     assert (grade.value, grade.reason) == (None, Reason.FORMAT_BLIND)
     assert grade.detail == "2 of its 2 calls are of tools that the site does not know"
-    monitoring.watch()
+    watch()
     (finding,) = alarms("A53")
     assert finding == "Claude Code 2.1.100: 2 of 2 calls are of unknown tools: Terminal."
 
@@ -213,5 +213,5 @@ def test_tools_of_mcp_servers_are_no_change_of_a_format(site):
     """A53 stays closed."""
     log = logs.claude("s1", ("pytest -q", "8 passed")).replace(b'"name": "Bash"', b'"name": "mcp__shell__run"')
     submit("s1", log=log)
-    monitoring.watch()
+    watch()
     assert alarms("A53") == []

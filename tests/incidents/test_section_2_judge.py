@@ -9,13 +9,15 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from bandit.models import Bucket, Grader
-from grading import monitoring
 from grading.evidence.material import judgeable
 from grading.judging import enqueuing, inputs, results, sweeper, worker
 from grading.judging.allowance import budget
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
 from grading.monitoring import judges
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.rule import RULES, Severity
+from grading.monitoring.watch import watch
 from grading.review import calibration, shares
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source, WorkKind
@@ -152,14 +154,14 @@ def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_e
     for number in range(20):
         verdict(site, 0.53 + 0.01 * (number % 3))
         if number == 19:
-            monitoring.watch()
+            watch()
             assert not alarms("A27")
         verdict(site, 0.68 + 0.01 * (number % 3), model="claude-haiku-5-5")
-    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    watch(timezone.now() + dt.timedelta(hours=1))
     (said,) = alarms("A27")
     assert "claude-haiku-5-5 at api, rubric aaaa, digest/1 gives 0.69 (20)" in said
-    rule, alarm = monitoring.RULES["A27"], monitoring.open_alarms().get(rule="A27")
-    assert rule.severity is monitoring.Severity.ADVISORY
+    rule, alarm = RULES["A27"], open_alarms().get(rule="A27")
+    assert rule.severity is Severity.ADVISORY
     # It lists the sessions of the older grader, to be judged again.
     older = Grade.objects.filter(model="claude-sonnet-5-5")
     assert set(rule.sessions(alarm.about, timezone.now())) == set(older.values_list("session", flat=True))
@@ -192,7 +194,7 @@ def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift(si
         verdict(site, 0.5 + 0.02 * (number % 5))
     for number in range(20):
         verdict(site, 0.65 + 0.02 * (number % 5), route="openrouter")
-    monitoring.watch()
+    watch()
     assert "The grader changed, and so did the level of its verdicts" in alarms("A27")[0]
 
 
@@ -202,13 +204,13 @@ def test_i38_graders_of_unlike_work_are_not_compared(site):
     for number in range(20):
         verdict(site, 0.3 + 0.02 * (number % 5), rubric=reading)
         verdict(site, 0.7 + 0.02 * (number % 5), rubric=production)
-    monitoring.watch()
+    watch()
     assert not alarms("A27")
     # One judge, two changes of its grades on production: one line, about the latest.
     for version, level in (("2", 0.5), ("3", 0.3)):
         for number in range(20):
             verdict(site, level + 0.02 * (number % 5), rubric=production, version=version)
-    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    watch(timezone.now() + dt.timedelta(hours=1))
     (told,) = alarms("A27")
     assert "gives 0.34 (20)" in told
 
@@ -217,7 +219,7 @@ def test_i38_two_graders_at_one_level_raise_nothing(site):
     for number in range(25):
         verdict(site, 0.5 + 0.02 * (number % 5))
         verdict(site, 0.52 + 0.02 * (number % 5), route="openrouter")
-    monitoring.watch()
+    watch()
     assert not alarms("A27")
 
 
@@ -259,11 +261,11 @@ def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_
     """
     for number in range(50):
         verdict(site, 0.01 * number)
-    monitoring.watch()
+    watch()
     assert "50 of 50 verdicts in 14 days come from the claude family" in alarms("A16")[0]
     for number in range(13):
         site.session(ended_at=timezone.now()).judged(0.01 * number, model="openai/gpt-6", parallel=True)
-    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    watch(timezone.now() + dt.timedelta(hours=1))
     assert not alarms("A16")
 
 
@@ -271,7 +273,7 @@ def test_i41_a_judge_that_favours_its_own_family_is_an_advisory(site):
     for number in range(20):
         verdict(site, 0.567 + 0.001 * number, session_model="claude-opus-4-6")
         verdict(site, 0.508 + 0.001 * number, session_model="gpt-5.2-codex")
-    monitoring.watch()
+    watch()
     assert "its own family 0.58 on average (20), and others 0.52 (20)" in alarms("A16")[0]
 
 
@@ -290,7 +292,7 @@ def test_i42_asking_every_night_asks_once(sim):
         enqueuing.add(session, Rubric.objects.active())
         work()
     assert len(sim.calls) == 1
-    monitoring.watch()
+    watch()
     assert not alarms("A15")
 
 
@@ -306,10 +308,10 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     turn = worker.claim(enqueuing.add(session, Rubric.objects.active()).pk)
     read = inputs.inputs_sha256(judgeable(session))
     attempt, answer = worker._call_judge(turn, session, None, read)
-    results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
-    monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
+    results.apply(attempt, answer, turn.judge, inputs_sha256=read)
+    watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day’s verdicts repeated existing verdicts" in alarms("A15")[0]
-    assert monitoring.RULES["A15"].sessions("", timezone.now()) == (session.pk,)
+    assert RULES["A15"].sessions("", timezone.now()) == (session.pk,)
 
 
 def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
@@ -318,7 +320,7 @@ def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
     while work():
         pass
     assert len(sim.calls) == 2
-    monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
+    watch(timezone.now() + dt.timedelta(minutes=2))
     assert not alarms("A15")
 
 
@@ -340,10 +342,10 @@ def test_i43_a_judge_without_resolution_is_an_alarm_after_fifty_verdicts(site, v
     wanted = itertools.cycle(values)
     for _ in range(49):
         verdict(site, next(wanted))
-    monitoring.watch()
+    watch()
     assert not alarms("A26")
     verdict(site, next(wanted))
-    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    watch(timezone.now() + dt.timedelta(hours=1))
     assert bool(alarms("A26")) is raises
 
 
@@ -351,12 +353,12 @@ def test_i43_two_graders_together_do_not_hide_each_other(site):
     for number in range(50):
         verdict(site, 0.2 + 0.01 * number)
         verdict(site, 0.5, model="claude-haiku-5-5")
-    monitoring.watch()
+    watch()
     (said,) = alarms("A26")
     assert said.startswith("claude-haiku-5-5 at api")
-    alarm = monitoring.open_alarms().get(rule="A26")
+    alarm = open_alarms().get(rule="A26")
     theirs = Grade.objects.filter(model="claude-haiku-5-5").values_list("session", flat=True)
-    assert set(monitoring.RULES["A26"].sessions(alarm.about, timezone.now())) == set(theirs)
+    assert set(RULES["A26"].sessions(alarm.about, timezone.now())) == set(theirs)
 
 
 # --- I44: a submission that failed scored as a task that failed -------------------------------------------------------

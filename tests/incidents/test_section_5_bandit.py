@@ -10,7 +10,7 @@ from django.utils import timezone
 from bandit import policies
 from bandit.models import Arm, Bandit, Bucket
 from bandit.reading import posterior_of
-from grading import monitoring
+from grading.monitoring.rule import RULES
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests.bandit.helpers import policy, reward
@@ -87,11 +87,11 @@ def test_i73_an_arm_whose_record_has_faded_is_named():
     taught(60, since=400, code=0.6)
     taught(60, infra=0.5)
     taught(60, source="trajectory", news=0.5)
-    (found,) = monitoring.RULES["A52"].find(NOON)
+    (found,) = RULES["A52"].find(NOON)
     assert found.about == "category: code"
     assert "60 rewards of code have decayed to the weight of 0." in found.detail
     taught(40, code=0.6)
-    assert list(monitoring.RULES["A52"].find(NOON)) == []
+    assert list(RULES["A52"].find(NOON)) == []
 
 
 def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
@@ -132,7 +132,7 @@ def test_i75_an_arm_that_is_expected_to_differ_from_its_record_opens_no_alarm(si
         reward(f"lately-{i}", day=today - dt.timedelta(days=i // 2), infra=lately)
         reward(f"other-{i}", day=today - dt.timedelta(days=i), code=0.5)
     now = timezone.now()
-    assert [found for rule in monitoring.RULES.values() for found in rule.find(now) if "infra" in found.about] == []
+    assert [found for rule in RULES.values() for found in rule.find(now) if "infra" in found.about] == []
     client.force_login(site.person("vera", "viewer"))
     (row,) = (row for row in client.get("/bandits/category/").context["rows"] if row.arm.name == "infra")
     assert row.record.raw == pytest.approx(0.5)
@@ -183,11 +183,11 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     taught(12, infra=0.5)
     taught(6, news=0.55)
     taught(40, source="trajectory", triage=0.2)
-    found = {each.about: each.detail for each in monitoring.RULES["A51"].find(NOON)}
+    found = {each.about: each.detail for each in RULES["A51"].find(NOON)}
     assert "news has 6 rewards, while code has 248" in found["category: news"]
     assert not {"category: infra", "category: triage"} & found.keys()
     Arm.objects.filter(bandit__name="category", name="news").update(paused=True)
-    assert "category: news" not in {each.about for each in monitoring.RULES["A51"].find(NOON)}
+    assert "category: news" not in {each.about for each in RULES["A51"].find(NOON)}
     taught(200, since=1, infra=0.3)
     chances = posterior_of("category", NOON).chances
     assert min(chances.values()) >= 0.005 / len(chances) - 1e-12

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import house
 from benchmarks.watched import rules as watched
 from benchmarks.watched.evidence import find_evidence
-from grading.monitoring import RULES
+from grading.monitoring.rule import RULES
 from gradingsite.settings import CHAIN_SCALE
 
 pytestmark = pytest.mark.pure

@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import uuid
-from random import Random
 
 import pytest
 import time_machine
@@ -40,7 +39,7 @@ def backlog(site, count):
 def polled():
     """Poll, whatever the gap."""
     JudgeBatch.objects.update(polled_at=None)
-    return batches.poll(rng=Random(1))
+    return batches.poll()
 
 
 def later(**by):
@@ -418,7 +417,7 @@ def test_two_who_poll_at_once_ask_once(site, sim):
     batches.send()
     seen = JudgeBatch.objects.get()
     assert polled() == 2
-    assert batches.poll_batch(seen, timezone.now(), Random(1)) == 0
+    assert batches.poll_batch(seen, timezone.now()) == 0
 
 
 def test_results_that_come_twice_or_of_unknown_requests_change_nothing(site, sim):
@@ -456,7 +455,7 @@ def test_a_worker_killed_among_the_results_is_followed_by_another(site, sim):
     batch, judge = JudgeBatch.objects.get(), judges.first()
     batch_api.retrieve(judge, batch.provider_id)
     line = next(batch_api.results(judge, batch.provider_id))
-    assert batches.apply_result(batch, judge, line, Random(1))
+    assert batches.apply_result(batch, judge, line)
     assert states() == [JobState.DONE, JobState.SENT, JobState.SENT]
     assert polled() == 2
     assert all(verdicts(job).count() == 1 for job in jobs)
@@ -528,7 +527,7 @@ def test_the_sweep_leaves_what_was_sent_alone(site, sim):
     backlog(site, 2)
     batches.send()
     with later(hours=20):
-        sweeper.release_lost(timezone.now(), Random(1))
+        sweeper.release_lost(timezone.now())
         sweeper.sweep()
     assert states() == [JobState.SENT] * 2
     assert outcomes() == [AttemptOutcome.RUNNING] * 2
@@ -607,8 +606,8 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
             with time_machine.travel(now, tick=True):
                 quota.probe_now()
                 polled()
-                batches.send(rng=Random(1))
-                worker.pump(rng=Random(1))
+                batches.send()
+                worker.pump()
             if states() == [JobState.DONE] * 3:
                 break
         assert states() == [JobState.DONE] * 3

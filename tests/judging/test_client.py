@@ -109,8 +109,8 @@ def replying(usage: dict, times: int = 1) -> Callable[[socket.socket], None]:
 def test_a_call_brings_the_verdict_and_what_is_left(sim):
     answer = client.send(judge(sim.url), PROMPT, RUBRIC)
     assert isinstance(answer.result, Graded)
-    assert answer.limits.requests.limit == 4000
-    assert answer.limits.input_tokens.remaining <= answer.limits.input_tokens.limit
+    assert answer.limits["requests"]["limit"] == 4000
+    assert answer.limits["input_tokens"]["remaining"] <= answer.limits["input_tokens"]["limit"]
     assert answer.used(EXPECTED, characters=24) == CallCost(
         input_tokens=answer.row["input_tokens"], output_tokens=answer.row["output_tokens"], characters=24
     )
@@ -120,7 +120,7 @@ def test_an_error_says_what_is_left_too(sim):
     sim.mode = "rate_limit"
     answer = client.send(judge(sim.url), PROMPT, RUBRIC)
     assert answer.result.reason is Reason.RATE_LIMITED
-    assert answer.limits.output_tokens.limit == 800_000
+    assert answer.limits["output_tokens"]["limit"] == 800_000
 
 
 def test_what_was_turned_away_used_nothing(sim):

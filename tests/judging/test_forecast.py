@@ -129,11 +129,11 @@ def test_without_a_verdict_to_measure_by_the_end_is_unknown():
 
 def test_the_limiters_own_view_goes_before_the_last_headers(redis_url):
     from grading.judging.allowance import limiter
-    from grading.judging.core.ratelimits import CallCost, Limit, RateLimits
+    from grading.judging.core.ratelimits import CallCost
 
     first = standings()[JudgeRole.FIRST]
     shared = limiter.shared()
     slot = shared.reserve(first.judge.name, CallCost(input_tokens=100, output_tokens=10))
-    said = RateLimits(requests=Limit(limit=40, remaining=39), input_tokens=Limit(limit=20_000, remaining=19_900))
+    said = {"requests": {"limit": 40, "remaining": 39}, "input_tokens": {"limit": 20_000, "remaining": 19_900}}
     shared.settle(slot, CallCost(input_tokens=100, output_tokens=10), said)
     assert headroom(first).limits == {"requests": 40, "input_tokens": 20_000}

@@ -1,7 +1,5 @@
 """A verdict is the site's sum of what the judge gave, and final only where the judge had read what there is to read."""
 
-from random import Random
-
 import pytest
 
 from bandit import audit
@@ -175,7 +173,7 @@ def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(site, 
     asked = worker._call_judge(turn, session, None, "0" * 64)
     site.upload("s-1", log(MERGE))
     attempt, answer = asked
-    results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))
+    results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64)
     held = reward(session)
     assert (held.source, held.final, held.reason) == (Source.TRAJECTORY, False, Reason.AWAITING_JUDGE)
     assert [job.stale for job in queued()] == [True]

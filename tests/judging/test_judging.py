@@ -4,7 +4,6 @@ import datetime as dt
 import threading
 import uuid
 from contextlib import contextmanager
-from random import Random
 
 import pytest
 import time_machine
@@ -13,6 +12,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from grading.backoff import DICE
 from grading.evidence.material import judgeable
 from grading.judging import enqueuing, inputs, results, sweeper, worker
 from grading.judging.allowance import prices, quota
@@ -41,8 +41,10 @@ def judge_grades(job):
     return Grade.objects.filter(session=job.session, source=Source.JUDGE)
 
 
-def seeded():
-    return Random(1)
+@pytest.fixture
+def half(monkeypatch):
+    """Each wait is half of the longest."""
+    monkeypatch.setattr(DICE, "random", lambda: 0.5)
 
 
 def run(job):
@@ -353,12 +355,12 @@ def test_a_service_that_answers_nonsense_to_all_ends_nobodys_job(site, sim):
         assert run(job) is AttemptOutcome.GRADED
 
 
-def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(site, sim, settings):
+def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(site, sim, settings, half):
     settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.mode = Mode.OVERLOADED
     early, late = site.judge_job(), site.judge_job()
-    worker.run(early.pk, rng=Random(5))
-    worker.run(late.pk, rng=Random(5))
+    worker.run(early.pk)
+    worker.run(late.pk)
     sim.mode = Mode.VERDICT
     sweeper.sweep()
     late.refresh_from_db()
@@ -401,11 +403,11 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
     assert enqueuing.take_up_abandoned() == 0
 
 
-def test_waiting_is_a_time_in_the_row(site, sim, settings):
+def test_waiting_is_a_time_in_the_row(site, sim, settings, half):
     settings.JUDGE_BACKOFF_SECONDS = 100
     sim.mode = Mode.OVERLOADED
     job = site.judge_job()
-    worker.run(job.pk, rng=seeded())
+    worker.run(job.pk)
     assert worker.run(job.pk) is None
     job.refresh_from_db()
     assert timezone.now() < job.next_attempt_at < timezone.now() + dt.timedelta(seconds=100)
@@ -477,7 +479,7 @@ def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_o
         attempt = begin(worker.claim(poison.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
         expire(poison)
-        sweeper.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now())
     poison.refresh_from_db()
     assert (poison.state, poison.reason, poison.losses) == (JobState.PARKED, Reason.UNREADABLE, 3)
     assert [attempt.outcome for attempt in judge_cast.attempts(poison)] == [AttemptOutcome.LOST] * 3
@@ -494,7 +496,7 @@ def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_a
         attempt = begin(worker.claim(job.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=error_type)
         expire(job)
-        sweeper.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now())
     job.refresh_from_db()
     assert (job.state, job.losses) == (JobState.QUEUED, 4)
 
@@ -505,7 +507,7 @@ def test_workers_that_die_over_another_session_put_this_one_not_aside(site, sim)
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
         begin(worker.claim(job.pk), None)
         expire(job)
-        sweeper.release_lost(timezone.now(), seeded())
+        sweeper.release_lost(timezone.now())
     job.refresh_from_db()
     assert job.state == JobState.QUEUED
 
@@ -562,15 +564,15 @@ def refused(table):
                 cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
 
 
-def test_a_job_that_is_lost_again_and_again_waits_longer(site, sim, settings):
+def test_a_job_that_is_lost_again_and_again_waits_longer(site, sim, settings, half):
     settings.JUDGE_BACKOFF_SECONDS = 1000
     job = site.judge_job()
     worker.claim(job.pk)
     expire(job)
-    assert sweeper.sweep(rng=seeded()) == [job.pk]
+    assert sweeper.sweep() == [job.pk]
     worker.claim(job.pk)
     expire(job)
-    assert sweeper.sweep(rng=seeded()) == []
+    assert sweeper.sweep() == []
 
 
 @pytest.mark.django_db(transaction=True)

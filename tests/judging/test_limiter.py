@@ -19,7 +19,7 @@ from django.utils import timezone
 from grading.judging.allowance import limiter
 from grading.judging.allowance.bucket import BURST, FIRST, LONGEST_WAIT
 from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
-from grading.judging.core.ratelimits import CallCost, Limit, RateLimits
+from grading.judging.core.ratelimits import CallCost, RateLimits
 from gradingsite import broker
 from tests.processes import started
 
@@ -49,7 +49,9 @@ def opened(limits: Limiter) -> Limiter:
 
 
 def said(**remaining: int) -> RateLimits:
-    return RateLimits(**{name: Limit(limit=limit, remaining=remaining.get(name)) for name, limit in LIMITS.items()})
+    """The limits of an answer, with what it says is left of them."""
+    left = {name: {"remaining": remaining[name]} for name in remaining}
+    return {name: {"limit": limit, **left.get(name, {})} for name, limit in LIMITS.items()}
 
 
 def stop_the_clock(limits: Limiter) -> None:
@@ -118,7 +120,7 @@ def test_an_outage_before_the_first_answer_opens_nothing(limits):
 
 
 def test_a_provider_that_says_no_limits_gets_a_modest_rate(limits):
-    limits.settle(ask(limits), MEASURED, RateLimits())
+    limits.settle(ask(limits), MEASURED, {})
     assert limits._redis.hget(KEY, "requests:limit") == str(SILENT)
     answer(limits)
     assert limits.state(NAME).dimensions["requests"].limit == 100
@@ -153,7 +155,7 @@ def test_all_dimensions_or_none(opened, scarce):
 
 def test_input_and_output_can_be_limited_together(opened):
     slot = ask(opened)
-    opened.settle(slot, CALL, RateLimits(tokens=Limit(limit=10_000)))
+    opened.settle(slot, CALL, {"tokens": {"limit": 10_000}})
     # 8500 and two seconds of 9800 a minute, by 612 a call
     assert len(granted(opened)) == 14
 
@@ -299,7 +301,7 @@ def test_what_was_turned_away_does_not_hide_what_went_after_it(opened):
 
 
 def test_a_lower_limit_takes_hold_at_once(opened):
-    opened.settle(ask(opened), CALL, RateLimits(requests=Limit(limit=10)))
+    opened.settle(ask(opened), CALL, {"requests": {"limit": 10}})
     assert len(granted(opened)) == 8
 
 
@@ -361,7 +363,7 @@ def test_the_page_sees_limits_levels_and_the_last_minutes_use(opened):
     assert 0 < state.dimensions["input_tokens"].level <= BURST * 60_000
     # Spread over the minute that it came in.
     assert 0 < state.dimensions["input_tokens"].used <= 1600
-    assert state.dimensions["tokens"].limit is None
+    assert "tokens" not in state.dimensions  # it has no limit
 
 
 def test_use_is_forgotten_after_two_minutes(opened):
@@ -410,7 +412,7 @@ def test_without_redis_a_few_go_and_no_error_comes(own, caplog):
 
 def test_without_redis_a_small_share_of_the_last_known_limits_is_kept(own):
     away = Limiter(own.url)
-    away.remember(NAME, said().as_dict())
+    away.remember(NAME, said())
     # 0.85 of 25, and two seconds of 25 a minute ahead
     assert len(granted(away)) == 22
     away.block(NAME, timezone.now() + dt.timedelta(seconds=30))
@@ -419,7 +421,7 @@ def test_without_redis_a_small_share_of_the_last_known_limits_is_kept(own):
 
 def test_without_redis_nothing_is_stuck(own):
     away = Limiter(own.url)
-    away.remember(NAME, said().as_dict())
+    away.remember(NAME, said())
     assert away.reserve(NAME, CallCost(input_tokens=10**6, output_tokens=1)).granted
     # A minute's debt, and its own room.
     assert away.reserve(NAME, CALL).wait < 70

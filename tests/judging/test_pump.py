@@ -92,7 +92,7 @@ def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
     quota.pause(by=None)
     from grading.judging.worker import HoldReason, take_turn
 
-    assert take_turn(turn, None) is HoldReason.NO_ROOM
+    assert take_turn(turn) is HoldReason.NO_ROOM
     assert not sim.calls
     assert JudgeJob.objects.get().state == JobState.QUEUED
 

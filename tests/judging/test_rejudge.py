@@ -216,9 +216,10 @@ def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(site, sim, ol
     sessions = [site.session().with_work().session for _ in range(8)]
     monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     monkeypatch.setattr(rejudge, "CHUNK_SIZE", 3)
+    monkeypatch.setattr(rejudge, "BATCH_SIZE", 3)
     run = start(olga, *sessions)
     assert run_counts(run) == (0, {})
-    assert rejudge.enqueue(limit=3) == 3
+    assert rejudge.enqueue() == 3
     run.refresh_from_db()
     assert (run.placed, run.jobs.count(), progress.progress(run).to_place) == (3, 3, 5)
     # Whoever was making the others died; the next turn goes on.

@@ -8,15 +8,17 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from bandit.models import Bandit, BanditKind, Bucket
-from grading import monitoring, tasks
+from grading import tasks
 from grading.models import RuleRun
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.watch import refresh_alarms, watch, watch_at_night
 from tests.bandit.helpers import DAY, reward
 
 pytestmark = pytest.mark.django_db
 
 
 def open_now():
-    return monitoring.open_alarms().filter(rule="A33")
+    return open_alarms().filter(rule="A33")
 
 
 def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right():
@@ -56,22 +58,22 @@ def test_the_alarm_names_a_few_and_counts_the_others():
 
 
 def test_a_nightly_rule_looks_at_night_and_never_from_the_sweep():
-    monitoring.watch()
+    watch()
     assert not RuleRun.objects.filter(rule="A33").exists()
-    monitoring.watch_at_night()
+    watch_at_night()
     assert RuleRun.objects.filter(rule="A33").exists()
 
 
 def test_nights_without_a_look_are_an_alarm():
     now = timezone.now()
-    monitoring.watch_at_night(now)
-    monitoring.refresh(now + dt.timedelta(days=2))
-    assert not monitoring.open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
-    monitoring.refresh(now + dt.timedelta(days=2, minutes=11))
-    assert monitoring.open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
-    monitoring.watch_at_night(now + dt.timedelta(days=3))
-    monitoring.refresh(now + dt.timedelta(days=3))
-    assert not monitoring.open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
+    watch_at_night(now)
+    refresh_alarms(now + dt.timedelta(days=2))
+    assert not open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
+    refresh_alarms(now + dt.timedelta(days=2, minutes=11))
+    assert open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
+    watch_at_night(now + dt.timedelta(days=3))
+    refresh_alarms(now + dt.timedelta(days=3))
+    assert not open_alarms().filter(rule="A29", about="Stored sums differ from the ledger").exists()
 
 
 def test_the_clock_rings_once_a_night():

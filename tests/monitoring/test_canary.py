@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.judging import canary
 from grading.judging.allowance import budget, quota
 from grading.models import (
@@ -27,6 +26,8 @@ from grading.models import (
     Settlement,
 )
 from grading.models.quota import QuotaState
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import acknowledge, watch
 from tests import addresses, world
 from tests.addresses import Kind
 from tests.casts import judge as judge_cast
@@ -50,8 +51,8 @@ def alarms():
     return list(Alarm.objects.filter(rule="A50", resolved_at=None).order_by("about"))
 
 
-def watch(now):
-    monitoring.watch(now + dt.timedelta(minutes=11))
+def watch_afterwards(now):
+    watch(now + dt.timedelta(minutes=11))
 
 
 def judged(days, sim=None, **options):
@@ -60,7 +61,7 @@ def judged(days, sim=None, **options):
         sim.options = options
     for day in days:
         canary.run_due(START + day * DAY)
-        watch(START + day * DAY)
+        watch_afterwards(START + day * DAY)
 
 
 def test_canaries_are_judged_once_a_day_and_are_no_sessions(judge):
@@ -133,14 +134,14 @@ def test_alarm_lists_the_sessions_that_were_judged_since(judge, site, client):
     judged([2], judge, score=0.1)
     after = site.session().with_work().judged(0.1).settle()
     (told,) = alarms()
-    assert monitoring.RULES["A50"].sessions("good", START + 2 * DAY) == (after.pk,)
+    assert RULES["A50"].sessions("good", START + 2 * DAY) == (after.pk,)
     client.force_login(site.person("olga", "operator"))
     page = client.get(f"/alarms/{told.pk}/")
     assert [row.session for row in page.context["rows"]] == [after]
     (again, *_others) = page.context["answers"]
     assert again.label == "Judge 1 session again"
     assert again.price > 0
-    assert not monitoring.RULES["A50"].sessions("bad", START)
+    assert not RULES["A50"].sessions("bad", START)
 
 
 def test_unsteady_canary_names_no_sessions(judge, site):
@@ -150,7 +151,7 @@ def test_unsteady_canary_names_no_sessions(judge, site):
     site.session().with_work().judged(0.1).settle()
     CanaryRun.objects.filter(canary="good", day=START.date() + 2 * DAY).delete()
     assert [told.about for told in alarms() if told.about == "good"] == ["good"]
-    assert not monitoring.RULES["A50"].sessions("good", START + 4 * DAY)
+    assert not RULES["A50"].sessions("good", START + 4 * DAY)
 
 
 def test_acknowledged_change_becomes_the_usual_grade(judge):
@@ -158,7 +159,7 @@ def test_acknowledged_change_becomes_the_usual_grade(judge):
     judged([2], judge, score=0.1)
     (told,) = alarms()
     Alarm.objects.filter(pk=told.pk).update(opened_at=START + 2 * DAY)
-    monitoring.acknowledge(told, User.objects.create(username="olga"))
+    acknowledge(told, User.objects.create(username="olga"))
     judged([3], judge, score=0.1)
     assert alarms() == []
     judged([4], judge)
@@ -168,7 +169,7 @@ def test_acknowledged_change_becomes_the_usual_grade(judge):
 def test_changed_trajectory_grade_is_an_alarm(judge):
     judged(range(2))
     CanaryRun.objects.filter(canary="bad", day=START.date()).update(trajectory=0.9, trajectory_version="trajectory/0")
-    watch(START + 2 * DAY)
+    watch_afterwards(START + 2 * DAY)
     (told,) = alarms()
     assert (
         "The known bad session has a different grade: its trajectory grade was .90 on 1 Apr and is .19 on 2 Apr"

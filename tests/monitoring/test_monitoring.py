@@ -8,16 +8,17 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import monitoring
 from grading.health.liveness import Liveness
 from grading.judging import sweeper
 from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Rubric, RuleRun, Session
 from grading.models.judging import Purpose
 from grading.models.review import Answer
 from grading.monitoring import attending
-from grading.monitoring.alarms import run_rules
-from grading.monitoring.judges import about_quota
-from grading.monitoring.rule import Finding
+from grading.monitoring.alarms import open_alarms, run_rules
+from grading.monitoring.flags import DISMISSED, clear_flags, flagged_sessions
+from grading.monitoring.judges import about_quota, judge_out
+from grading.monitoring.rule import RULES, Finding, Rule, title_of
+from grading.monitoring.watch import acknowledge, inspect_session, refresh_alarms, watch, watch_at_night
 from grading.review import answers, corrections, notes, queue
 from grading.vocabulary import Reason, Source
 from tests.casts import quota as quota_cast
@@ -41,7 +42,7 @@ def inspected(site, *, proof=True, ended_at=None, **values):
     for source, value in values.items():
         builder.graded(source, value, Reason.NONE if value is not None else Reason.STUB_NO_TOOL_CALLS)
     session = builder.settle()
-    monitoring.inspect(session)
+    inspect_session(session)
     return session
 
 
@@ -53,7 +54,7 @@ def test_a_pull_request_without_a_real_grade_is_flagged_at_once(site, values):
     flag = Flag.objects.get(session=session)
     assert flag.rule == "A1"
     assert "1 pull request" in flag.detail
-    assert list(monitoring.flagged_sessions()) == [flag]
+    assert list(flagged_sessions()) == [flag]
 
 
 @pytest.mark.parametrize("values", [{"trajectory": 0.41}, {"judge": 0.1}, {"judge": 0.1, "trajectory": 0.1}])
@@ -65,8 +66,8 @@ def test_a_real_grade_is_not_flagged_however_low(site, values):
 def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work(site):
     session = inspected(site, trajectory=None)
     site.on(session).judged(0.1).settle()
-    monitoring.inspect(session)
-    assert not monitoring.flagged_sessions().exists()
+    inspect_session(session)
+    assert not flagged_sessions().exists()
     assert Flag.objects.get().cleared_why == "it has a real grade now, or will get one"
 
 
@@ -74,39 +75,39 @@ def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back(sit
     rita = site.person("rita", "reviewer")
     session = inspected(site, trajectory=None)
     corrections.record_correction(session, rita, value=0.8, reason="merged")
-    assert not monitoring.flagged_sessions().exists()
+    assert not flagged_sessions().exists()
     corrections.undo(session.grades.get(source="human"), rita)
-    assert monitoring.flagged_sessions().get().session == session
+    assert flagged_sessions().get().session == session
 
 
 def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes(site):
     session = inspected(site, trajectory=0.41)
     site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
-    monitoring.inspect(session)
+    inspect_session(session)
     site.on(session).graded(Source.TRAJECTORY, 0.5)
-    monitoring.inspect(session)
-    assert not monitoring.flagged_sessions().exists()
+    inspect_session(session)
+    assert not flagged_sessions().exists()
     site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
-    monitoring.inspect(session)
-    assert monitoring.flagged_sessions().get().session == session
+    inspect_session(session)
+    assert flagged_sessions().get().session == session
 
 
 def test_a_flag_that_an_earlier_version_cleared_comes_back(site):
     """Versions word the reason differently, so it isn't by its wording that a flag is known to have cleared itself."""
     session = inspected(site, trajectory=None)
     site.on(session).graded(Source.TRAJECTORY, 0.5)
-    monitoring.inspect(session)
+    inspect_session(session)
     Flag.objects.update(cleared_why="it has a real grade now, or one is on its way")
     site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
-    monitoring.inspect(session)
-    assert monitoring.flagged_sessions().get().session == session
+    inspect_session(session)
+    assert flagged_sessions().get().session == session
 
 
 def test_a_flag_that_a_person_dismissed_stays_cleared(site):
     session = inspected(site, trajectory=None)
-    monitoring.clear_flags(session, by=site.person("rita", "reviewer"), why=monitoring.DISMISSED)
-    monitoring.inspect(session)
-    assert not monitoring.flagged_sessions().exists()
+    clear_flags(session, by=site.person("rita", "reviewer"), why=DISMISSED)
+    inspect_session(session)
+    assert not flagged_sessions().exists()
 
 
 def waiting(site, *, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
@@ -132,7 +133,7 @@ def test_work_may_wait_a_day_and_a_half_for_its_judge(site, reason, values, sett
     with time_machine.travel(now + dt.timedelta(hours=36), tick=False):
         for _ in range(2):
             sweeper.sweep()
-            flag = monitoring.flagged_sessions().get()
+            flag = flagged_sessions().get()
             assert flag.session == session
             assert "has waited for its verdict since 31 Mar 12:00 UTC" in flag.detail
             assert ReviewItem.objects.open().get().session == session
@@ -153,7 +154,7 @@ def test_imported_history_that_waits_is_put_up_for_nobody(site, settings):
     type(session).objects.filter(pk=session.pk).update(ended_at=NOON - dt.timedelta(days=20))
     with time_machine.travel(NOON + dt.timedelta(days=15), tick=False):
         sweeper.sweep()
-        monitoring.inspect(Session.objects.get(pk=session.pk))
+        inspect_session(Session.objects.get(pk=session.pk))
     assert not Flag.objects.exists()
 
 
@@ -179,7 +180,7 @@ def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judge_is_ou
 
 
 def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_calls_fail(site):
-    Alarm.objects.create(rule=monitoring.JUDGE_OUT, about="first judge", detail="3 × overloaded")
+    Alarm.objects.create(rule=judge_out.id, about="first judge", detail="3 × overloaded")
     session = waiting(site)
     assert Flag.objects.get().session == session
 
@@ -187,15 +188,15 @@ def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_call
 def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says(site):
     session = waiting(site, trajectory=0.9)
     JudgeJob.objects.update(state="abandoned", reason=Reason.UNPARSABLE_VERDICT)
-    monitoring.inspect(session)
-    assert "it was given up" in monitoring.flagged_sessions().get().detail
+    inspect_session(session)
+    assert "it was given up" in flagged_sessions().get().detail
 
 
 @pytest.mark.parametrize(("state", "reason"), [("abandoned", Reason.NOT_CONFIGURED), ("cancelled", Reason.NONE)])
 def test_a_job_that_a_person_or_the_lack_of_a_judge_ended_asks_for_no_more_than_a_site_without_one(site, state, reason):
     session = waiting(site, trajectory=0.9)
     JudgeJob.objects.update(state=state, reason=reason)
-    monitoring.inspect(session)
+    inspect_session(session)
     assert not Flag.objects.exists()
 
 
@@ -209,7 +210,7 @@ def test_a_flagged_sessions_reward_is_in_a_stratum_of_its_own(site):
     session = inspected(site, journal=0.32)
     assert strata(session)[-1] == ("apply", "journal", "flagged")
     site.on(session).judged(0.8).settle()
-    monitoring.inspect(session)
+    inspect_session(session)
     assert strata(session)[-1] == ("apply", "judge", "")
 
 
@@ -253,7 +254,7 @@ def test_a_floor_without_independent_work_is_not_flagged(site):
 def test_the_third_flag_in_seven_days_raises_one_alarm(site):
     for expected in (0, 0, 1, 1):
         inspected(site)
-        assert monitoring.open_alarms().count() == expected
+        assert open_alarms().count() == expected
 
 
 def test_flags_of_sessions_that_ended_long_ago_raise_no_alarm_today(site):
@@ -266,13 +267,13 @@ def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case(site
     rita, otto = site.person("rita", "reviewer"), site.person("otto", "operator")
     for _ in range(3):
         inspected(site)
-    alarm = monitoring.open_alarms().get()
-    assert monitoring.acknowledge(alarm, rita)
-    assert not monitoring.acknowledge(alarm, otto)
+    alarm = open_alarms().get()
+    assert acknowledge(alarm, rita)
+    assert not acknowledge(alarm, otto)
     alarm.refresh_from_db()
     assert alarm.acknowledged_by == rita
     inspected(site)
-    again = monitoring.open_alarms().get()
+    again = open_alarms().get()
     assert again != alarm
     assert again.acknowledged_by is None
 
@@ -283,41 +284,41 @@ def test_too_many_ungraded_in_a_week_stay_told_until_a_person_names_the_cause(si
     sessions = [inspected(site) for _ in range(3)]
     for session in sessions:
         site.on(session).judged(0.76).recheck()
-    monitoring.refresh()
-    alarm = monitoring.open_alarms().get()
+    refresh_alarms()
+    alarm = open_alarms().get()
     assert "None of these sessions waits any more" in alarm.detail
     with time_machine.travel(start + dt.timedelta(hours=1), tick=False):
-        assert monitoring.acknowledge(alarm, rita)
-        monitoring.refresh()
-        monitoring.watch()
-        assert not monitoring.open_alarms().filter(rule="A1").exists()
+        assert acknowledge(alarm, rita)
+        refresh_alarms()
+        watch()
+        assert not open_alarms().filter(rule="A1").exists()
     with time_machine.travel(start + dt.timedelta(hours=2), tick=False):
         inspected(site)
-        again = monitoring.open_alarms().get(rule="A1")
+        again = open_alarms().get(rule="A1")
         assert "4 sessions in seven days" in again.detail
         assert "1 of these sessions still waits" in again.detail
     # A week later fewer than three remain: it closes by itself.
     with time_machine.travel(start + dt.timedelta(days=7, hours=1), tick=False):
-        monitoring.refresh()
-        assert not monitoring.open_alarms().filter(rule="A1").exists()
+        refresh_alarms()
+        assert not open_alarms().filter(rule="A1").exists()
 
 
 def test_an_alarm_resolves_when_its_rule_no_longer_holds(site):
     sessions = [inspected(site) for _ in range(3)]
     for session in sessions:
         Flag.objects.filter(session=session).delete()
-    monitoring.refresh()
-    assert not monitoring.open_alarms().exists()
+    refresh_alarms()
+    assert not open_alarms().exists()
 
 
 def test_a_judge_that_is_out_is_an_alarm_until_it_is_back():
     quota = Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
-    monitoring.refresh()
-    assert "Quota exhausted" in monitoring.open_alarms().get().detail
+    refresh_alarms()
+    assert "Quota exhausted" in open_alarms().get().detail
     quota.state = "open"
     quota.save()
-    monitoring.refresh()
-    assert not monitoring.open_alarms().exists()
+    refresh_alarms()
+    assert not open_alarms().exists()
 
 
 def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
@@ -331,16 +332,16 @@ def test_an_outage_names_the_sessions_that_wait_because_of_it(site, client):
         )
         waiting = [site.session().with_log().graded(Source.TRAJECTORY, 0.2).settle() for _ in range(2)]
         site.session().judged(0.7).settle()
-        monitoring.refresh()
-        alarm = monitoring.open_alarms().get()
-        sessions = monitoring.RULES[monitoring.JUDGE_OUT].sessions(alarm.about, timezone.now())
+        refresh_alarms()
+        alarm = open_alarms().get()
+        sessions = RULES[judge_out.id].sessions(alarm.about, timezone.now())
         assert sessions == [session.pk for session in waiting]
         assert earlier.pk not in sessions
         client.force_login(site.person("olga", "operator"))
         page = client.get(f"/alarms/{alarm.pk}/")
     assert [row.session for row in page.context["rows"]] == waiting[::-1]
     assert page.context["answers"][0].label == "Judge 2 sessions again"
-    assert monitoring.RULES[monitoring.JUDGE_OUT].sessions(f"{quota.model} other", start) == ()
+    assert RULES[judge_out.id].sessions(f"{quota.model} other", start) == ()
 
 
 def test_an_outage_of_the_second_judge_names_the_sessions_that_wait_for_it(site, settings):
@@ -352,14 +353,14 @@ def test_an_outage_of_the_second_judge_names_the_sessions_that_wait_for_it(site,
     site.session().with_log().graded(Source.TRAJECTORY, 0.2).settle()
     second = site.session().judged(0.7).settle()
     JudgeJob.objects.create(session=second, rubric=Rubric.objects.active(), purpose=Purpose.SECOND)
-    rule = monitoring.RULES[monitoring.JUDGE_OUT]
+    rule = RULES[judge_out.id]
     assert rule.sessions(about_quota(quota), timezone.now()) == [second.pk]
 
 
 def test_an_alarm_of_a_rule_that_was_removed_closes_by_itself():
     Alarm.objects.create(rule="removed", detail="found by a rule that is gone")
-    monitoring.watch()
-    assert not monitoring.open_alarms().exists()
+    watch()
+    assert not open_alarms().exists()
 
 
 # --- when rules look -------------------------------------------------------------------------------------------------
@@ -385,8 +386,8 @@ def add_rule(monkeypatch):
     """Adds a rule to the site's."""
 
     def add(find, rule_id="T1", **fields):
-        rule = monitoring.Rule(id=rule_id, title="Test", means="Always", find=find, every=HOURLY, **fields)
-        monkeypatch.setitem(monitoring.RULES, rule.id, rule)
+        rule = Rule(id=rule_id, title="Test", means="Always", find=find, every=HOURLY, **fields)
+        monkeypatch.setitem(RULES, rule.id, rule)
         return rule
 
     return add
@@ -396,7 +397,7 @@ def test_a_nightly_rule_that_fails_stops_none_of_the_others(add_rule):
     broken, other = Finder(fails=True), Finder()
     add_rule(broken, nightly=True)
     add_rule(other, "T2", nightly=True)
-    monitoring.watch_at_night()
+    watch_at_night()
     assert (broken.runs, other.runs) == (1, 1)
     assert list(RuleRun.objects.filter(rule__startswith="T").values_list("rule", flat=True)) == ["T2"]
 
@@ -405,63 +406,61 @@ def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(add_rule):
     finder, now = Finder(), timezone.now()
     add_rule(finder)
     for minutes, runs in ((0, 1), (1, 1), (59, 1), (60, 2), (61, 2), (300, 3)):
-        monitoring.watch(now + dt.timedelta(minutes=minutes))
+        watch(now + dt.timedelta(minutes=minutes))
         assert finder.runs == runs
 
 
 def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(add_rule):
     now, finder = timezone.now(), Finder()
     add_rule(finder)
-    monitoring.watch(now)
+    watch(now)
     finder.fails = True
     Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
     for minutes in (60, 61, 62):
-        monitoring.watch(now + dt.timedelta(minutes=minutes))
+        watch(now + dt.timedelta(minutes=minutes))
     assert finder.runs == 4
-    assert monitoring.open_alarms().get().rule == "A2"
-    monitoring.watch(now + dt.timedelta(minutes=131))
-    silent = monitoring.open_alarms().get(rule="A29")
+    assert open_alarms().get().rule == "A2"
+    watch(now + dt.timedelta(minutes=131))
+    silent = open_alarms().get(rule="A29")
     assert (silent.about, "“Test” last ran" in silent.detail) == ("Test", True)
 
 
 def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session(site):
     """I129, a health check that nobody runs: alarm (A29). A rule that missed two turns is told."""
-    monitoring.watch()
+    watch()
     with time_machine.travel(NOON + dt.timedelta(days=1), tick=False):
         inspected(site, proof=False)
-        assert monitoring.title_of("A15") in set(
-            monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True)
-        )
-        monitoring.watch()
-        assert not monitoring.open_alarms().exists()
+        assert title_of("A15") in set(open_alarms().filter(rule="A29").values_list("about", flat=True))
+        watch()
+        assert not open_alarms().exists()
 
 
 def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(site, add_rule):
     finder, rita = Finder("one"), site.person("rita", "reviewer")
     rule = add_rule(finder)
     run_rules([rule], timezone.now())
-    assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
+    assert acknowledge(open_alarms().get(), rita)
     finder.about = ("one", "two")
     run_rules([rule], timezone.now())
-    assert set(monitoring.open_alarms().values_list("about", "acknowledged_by__username")) == {
+    assert set(open_alarms().values_list("about", "acknowledged_by__username")) == {
         ("one", "rita"),
         ("two", None),
     }
     finder.about = ("two",)
     run_rules([rule], timezone.now())
-    assert monitoring.open_alarms().get().about == "two"
+    assert open_alarms().get().about == "two"
 
 
 def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(site, client):
-    monitoring.watch()
-    monitoring.watch_at_night()
+    watch()
+    watch_at_night()
     seen = Liveness(every=5)
     for moment in range(100):
         seen.observe({}, moment, moment)
     attending.update_attended_alarms(seen)
     client.force_login(site.person("vera", "viewer"))
     html = flat(client.get("/alarms/?tab=rules"))
-    for rule in monitoring.RULES.values():
+    for rule in RULES.values():
         assert escape(rule.title) in html
         first, _, more = rule.means.partition(". ")
         assert escape(first) in html

@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import threading
-from random import Random
 
 import pytest
 import time_machine
@@ -14,12 +13,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from django.utils import timezone
 
-from grading import monitoring
 from grading.models import Alarm, Notice
 from grading.monitoring import notices
 from grading.monitoring.alarms import run_rules
 from grading.monitoring.notices import deadman
-from grading.monitoring.rule import Finding, Rule, Severity
+from grading.monitoring.rule import RULES, Finding, Rule, Severity
 from gradingsite import settings as site_settings
 from tests.casts.notice import MailServer, WebServer, serving
 from tests.casts.page import flat
@@ -105,7 +103,7 @@ def test_advisories_are_not_told_except_of_a_queue_that_waits(site, web):
     run_rules([advised("m")], NOW())
     assert not Notice.objects.exists()
     waiting(site, hours=49)
-    run_rules([monitoring.RULES["A31"]], NOW())
+    run_rules([RULES["A31"]], NOW())
     said = json.loads(Notice.objects.get().body)
     assert said["rule"] == "A31"
     assert said["link"] == "https://grades.example.test/review/"
@@ -178,7 +176,7 @@ def test_a_chat_that_gets_the_text_calls_nobody_and_links_nowhere_else(web):
 def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
     web.statuses = [503, 429, 500]
     run_rules([found("m")], NOW())
-    assert notices.send_due(rng=Random(1)) == 0
+    assert notices.send_due() == 0
     row = Notice.objects.get()
     assert (row.state, row.attempts) == ("queued", 1)
     assert row.last_error == "127.0.0.1 answered 503; expected 2xx"
@@ -187,7 +185,7 @@ def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
     assert len(web.posts) == 1
     for _ in range(3):
         with later(hours=1, minutes=len(web.posts)):
-            notices.send_due(rng=Random(1))
+            notices.send_due()
             Notice.objects.update(next_attempt_at=NOW() - dt.timedelta(hours=2))
     notices.send_due()
     row.refresh_from_db()
@@ -315,7 +313,7 @@ def waiting(site, hours, **fields):
 
 def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
     """I139, a reviewer gone dark: alarm (A31). What a rule put up for review may wait for a set number of hours."""
-    rule = monitoring.RULES["A31"]
+    rule = RULES["A31"]
     for fields in ({"hours": 47}, {"hours": 500, "entered_as": "slice"}, {"hours": 500, "entered_as": "person"}):
         waiting(site, **fields)
     waiting(site, hours=500, state="dismissed", closed_at=NOW())
@@ -331,7 +329,7 @@ def test_review_has_waited_too_long_only_for_what_a_rule_put_up(site, settings):
 
 def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
     """I124, the data knew and nobody was told: alarm (A32). A notice that was given up is told on the pages."""
-    rule = monitoring.RULES["A32"]
+    rule = RULES["A32"]
     web.statuses = [404]
     run_rules([found("m")], NOW())
     notices.send_due()

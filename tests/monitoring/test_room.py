@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading import disk, monitoring
+from grading import disk
 from grading.models import Alarm
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import watch
 from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
@@ -14,12 +16,12 @@ pytestmark = pytest.mark.django_db
 def test_too_little_room_is_an_alarm_until_there_is_more(settings):
     """The alarm (A43) of a disk that fills up."""
     settings.HOST_NAME, settings.FREE_SPACE_FLOOR = "", 2**60
-    monitoring.watch(NOON)
+    watch(NOON)
     told = Alarm.objects.get(rule="A43")
     assert told.resolved_at is None
     assert "No sessions are accepted until there is more space" in told.detail
     settings.FREE_SPACE_FLOOR = 0
-    monitoring.watch(NOON + monitoring.RULES["A43"].every)
+    watch(NOON + RULES["A43"].every)
     told.refresh_from_db()
     assert told.resolved_at is not None
 

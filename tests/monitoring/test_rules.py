@@ -13,11 +13,12 @@ from django.utils import timezone
 from bandit import versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Arm
-from grading import monitoring
 from grading.models import Flag, Grade, Session
+from grading.monitoring.alarms import open_alarms
 from grading.monitoring.operation import incomplete
 from grading.monitoring.rewards import collapse, disagreement, drift
 from grading.monitoring.sessions import repeated
+from grading.monitoring.watch import inspect_session, watch
 from grading.review import corrections
 from grading.reward import rewards
 from grading.vocabulary import Source, Status
@@ -42,7 +43,7 @@ def flags(rule="A5"):
 
 
 def opened(rule):
-    return {alarm.about: alarm.detail for alarm in monitoring.open_alarms().filter(rule=rule)}
+    return {alarm.about: alarm.detail for alarm in open_alarms().filter(rule=rule)}
 
 
 # --- the same evidence twice ------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def test_sessions_that_looked_and_floors_are_not_alike(site):
 def both(site, judge, trajectory, *, view="full", version="trajectory/2", **fields):
     session = settled(site, judge, **fields)
     site.on(session).graded(Source.TRAJECTORY, trajectory, version=version, evidence={"view": view}).settle()
-    monitoring.inspect(session)
+    inspect_session(session)
     return session
 
 
@@ -452,7 +453,7 @@ def test_nobody_can_tell_where_the_work_is_new(site):
 
 def page_of(site, client, rule, person="olga"):
     client.force_login(site.person(person, "operator"))
-    found = client.get(f"/alarms/{monitoring.open_alarms().filter(rule=rule).first().pk}/")
+    found = client.get(f"/alarms/{open_alarms().filter(rule=rule).first().pk}/")
     assert found.status_code == 200
     return unescape(flat(found))
 
@@ -471,7 +472,7 @@ def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(site, cl
 
 def test_the_page_of_a_slice_lists_the_sessions_since_its_change(site, client):
     history(site, 0.35)
-    monitoring.watch()
+    watch()
     page = page_of(site, client, "A3")
     assert "the judge’s grades have been 0.41 above the trajectory’s on average" in page
     rows = page.split("<tbody>")[1].split("</tbody>")[0]
@@ -483,7 +484,7 @@ def test_the_page_of_a_missing_field_lists_the_sessions_without_it(site, client)
     for n in range(5):
         site.session(model="", agent="eve", external_id=f"bare-{n}")
     site.session(model="opus", agent="eve", external_id="whole")
-    monitoring.watch()
+    watch()
     page = page_of(site, client, "A12")
     assert "bare-4" in page
     assert "whole" not in page
@@ -492,9 +493,9 @@ def test_the_page_of_a_missing_field_lists_the_sessions_without_it(site, client)
 def test_the_page_of_a_past_alarm_says_until_when_it_held(site, client):
     for _ in range(3):
         site.session(model="")
-    monitoring.watch()
-    alarm = monitoring.open_alarms().get(rule="A12")
+    watch()
+    alarm = open_alarms().get(rule="A12")
     Session.objects.update(model="opus")
-    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    watch(timezone.now() + dt.timedelta(hours=1))
     client.force_login(site.person("olga", "operator"))
     assert "now closed" in flat(client.get(f"/alarms/{alarm.pk}/"))

@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from bandit import arms
 from bandit.models import Arm
-from grading import monitoring
 from grading.models import Alarm, Session, Settlement
-from grading.monitoring.alarms import run_rules
+from grading.monitoring.alarms import open_alarms, run_rules
 from grading.monitoring.arms import find_silence
+from grading.monitoring.rule import RULES
 from grading.monitoring.streaks import ObservedSession, SessionEnding
+from grading.monitoring.watch import watch
 from grading.review import corrections
 from grading.reward import state
 from grading.vocabulary import Outcome, Reason, Source
@@ -81,12 +82,12 @@ def silent(site, arm, n, *, since=1 * DAY, **fields):
 
 def look():
     """What the rule's alarms say now, without all the other rules."""
-    run_rules([monitoring.RULES["A14"]], timezone.now())
+    run_rules([RULES["A14"]], timezone.now())
     return told()
 
 
 def told():
-    return list(monitoring.open_alarms().filter(rule="A14").order_by("pk").values_list("about", "detail"))
+    return list(open_alarms().filter(rule="A14").order_by("pk").values_list("about", "detail"))
 
 
 def test_a_run_is_one_alarm_that_says_its_arithmetic(site, clock):
@@ -94,11 +95,11 @@ def test_a_run_is_one_alarm_that_says_its_arithmetic(site, clock):
     silent failures have no number; a run of them that is too long for chance is told, with three ways out.
     """
     usual()
-    monitoring.watch()
+    watch()
     assert told() == []
     silent(site, "code", 9)
     clock.shift(HOUR)  # in which the rule does not look
-    monitoring.watch()
+    watch()
     ((about, detail),) = told()
     assert about == "code"
     assert detail.startswith("9 sessions in a row from 30 Mar 12:00 UTC to 30 Mar 20:00 UTC: 9 could not be graded.")

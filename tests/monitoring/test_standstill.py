@@ -7,13 +7,14 @@ import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring
 from grading.judging import results, sweeper, worker
 from grading.judging.client import CallOutcome
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.worker import begin
 from grading.models import Alarm, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.watch import watch
 from grading.roles import OPERATOR
 from grading.simulator import Mode
 from grading.vocabulary import Reason
@@ -30,7 +31,7 @@ def run(job):
 
 
 def alarms(rule):
-    return list(monitoring.open_alarms().filter(rule=rule))
+    return list(open_alarms().filter(rule=rule))
 
 
 def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, settings, tmp_path):
@@ -58,7 +59,7 @@ def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
         attempt = begin(worker.claim(job.pk), None)
         answer = CallOutcome(result=why, row={"error_type": results.READER_LOST})
-        results.apply(attempt, answer, judge, inputs_sha256="", rng=worker.SystemRandom())
+        results.apply(attempt, answer, judge, inputs_sha256="")
     job.refresh_from_db()
     assert job.state == JobState.PARKED
     sweeper.sweep()
@@ -89,7 +90,7 @@ def test_one_call_without_an_answer_among_others_is_no_outage(site, sim, setting
     sim.apply({"release": True})
     settings.JUDGE_TIMEOUT = 20
     run(site.judge_job())
-    monitoring.watch()  # as the sweep does, every few seconds
+    watch()  # as the sweep does, every few seconds
     assert not alarms("A2")
 
 

@@ -19,11 +19,13 @@ from bandit import selection
 from bandit.core.thompson import draw, uniform
 from bandit.models import Arm, Assignment, Bandit, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import posterior_of, version_of
-from grading import intake, monitoring
+from grading import intake
 from grading.intake.first_word import Speaker
 from grading.models import Alarm, ApiToken, Flag, RuleRun, Session, SessionShares
 from grading.models.agents import TokenScope
 from grading.monitoring.arms import unused_decisions
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import inspect_session, watch
 from grading.reward import rewards
 from tests.bandit.helpers import DAY, policy, reward
 from tests.casts import logs
@@ -143,7 +145,7 @@ def test_what_was_drawn_for_a_session_is_never_drawn_again(settings):
     before = SessionShares.objects.values().get()
     settings.CHANCE_KEY, settings.REVIEW_SLICE = bytes(32), 1.0
     Site().upload("s-1", journal="Done, and more.", category="code")
-    monitoring.inspect(Session.objects.get())
+    inspect_session(Session.objects.get())
     assert SessionShares.objects.values().get() == before
 
 
@@ -162,7 +164,7 @@ def test_decisions_ground_online_stop_at_eight_and_are_told(eve):
                 used += 1
             if list(unused_decisions.find(timezone.now())):
                 break
-        monitoring.watch()
+        watch()
     assert used <= 12
     alarm = Alarm.objects.get(rule="A13", resolved_at=None)
     assert alarm.about == "eve: category"
@@ -369,7 +371,7 @@ def forge(eve, count, value, *arms, **said):
 
 def named():
     """What the rule's alarms are about, now that it has looked."""
-    monitoring.watch()
+    watch()
     return set(Alarm.objects.filter(rule="A41", resolved_at=None).values_list("about", flat=True))
 
 
@@ -383,7 +385,7 @@ def test_an_agent_that_lifts_the_second_best_arm_is_named_with_its_sessions(hook
     alarm = Alarm.objects.get(rule="A41")
     assert "In 45 days, 6 sessions of eve in social averaged 0.95, and 28 of other agents 0.60" in (alarm.detail)
     assert "social gets 93 of the next 100 decisions. Without this agent’s rewards, it would get 46." in alarm.detail
-    assert set(monitoring.RULES["A41"].sessions(alarm.about, NOW)) == set(
+    assert set(RULES["A41"].sessions(alarm.about, NOW)) == set(
         Session.objects.filter(agent__name="eve").values_list("pk", flat=True)
     )
 

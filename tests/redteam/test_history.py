@@ -12,7 +12,7 @@ from grading.intake.first_word import HISTORY_UPLOAD_PERIOD, Speaker
 from grading.judging.rubrics import rejudge
 from grading.models import AbstentionDraw, ApiToken, Flag, Rubric, Session
 from grading.models.agents import TokenScope
-from grading.monitoring import IMPOSSIBLE_PAIR
+from grading.monitoring.sessions import impossible_pair
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
 from tests.casts import logs
@@ -162,7 +162,7 @@ def test_what_was_kept_from_the_judge_counts_among_the_silent_and_among_ungraded
         agent=token.agent, metadata=metadata, transcript=BytesIO(log), facts=facts, speaker=Speaker(token=token)
     ).session
     assert worked.history == "none"
-    assert Flag.objects.filter(session=worked, rule=IMPOSSIBLE_PAIR, cleared_at=None).exists()
+    assert Flag.objects.filter(session=worked, rule=impossible_pair.id, cleared_at=None).exists()
 
 
 def test_the_api_says_what_a_verdict_costs_and_what_is_history(client, token, settings):

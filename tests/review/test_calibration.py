@@ -8,10 +8,11 @@ import pytest
 from django.utils import timezone
 
 from bandit.models import Arm, Bandit
-from grading import monitoring
 from grading.models import Alarm, Grade, ReviewItem, Session
-from grading.monitoring import judges
+from grading.monitoring import alarms, judges
 from grading.monitoring.judges import CalibrationStatus, JudgeInstrument
+from grading.monitoring.rule import RULES
+from grading.monitoring.watch import watch
 from grading.review import calibration, corrections
 from grading.reward.rewards import settle
 from tests.casts.page import flat
@@ -115,17 +116,17 @@ def test_strata_are_told_apart_by_arm_and_flag(site, rita):
 def test_a_site_without_a_verdict_has_no_grader_to_calibrate(site):
     site.session()
     assert judges.in_use() is None
-    monitoring.watch()
+    watch()
     assert not Alarm.objects.filter(rule="A30").exists()
 
 
 def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, rita, client):
     compared(site, rita, *[0.1] * 19)
-    monitoring.watch()
+    watch()
     assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     compared(site, rita, 0.1)
     assert judges.in_use().is_calibrated
-    monitoring.alarms.run_rules([monitoring.RULES["A30"]], timezone.now())
+    alarms.run_rules([RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
     client.force_login(rita)
     assert "uncalibrated" not in flat(client.get("/quota/"))
@@ -177,7 +178,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
         site.on(session).answered_blind(rita, 0.5)
     out_of_turn(*sessions)
     assert not judges.in_use().is_calibrated
-    monitoring.watch()
+    watch()
     assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     client.force_login(rita)
     html = flat(client.get("/calibration/"))

@@ -12,9 +12,11 @@ from django.utils import timezone
 from bandit import arms
 from bandit.models import Arm, Bandit
 from bandit.silence import heard_arms, unheard_arms
-from grading import monitoring, tasks
+from grading import tasks
 from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.review import Answer, ItemState
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.watch import watch
 from grading.review import answers, corrections
 from grading.review.unheard import VOICES, flag_unheard
 from grading.reward import rewards
@@ -136,8 +138,8 @@ def test_five_drawn_at_random_go_to_a_person(run):
     )
     items = ReviewItem.objects.filter(session__in=flagged())
     assert {(each.state, each.entered_as) for each in items} == {(ItemState.OPEN, "rule")}
-    monitoring.watch()
-    (alarm,) = monitoring.open_alarms().filter(rule="A36")
+    watch()
+    (alarm,) = open_alarms().filter(rule="A36")
     assert alarm.about == "code"
     assert alarm.detail.startswith("5 sessions wait for review")
 

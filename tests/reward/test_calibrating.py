@@ -15,8 +15,10 @@ from bandit import audit, ledger
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
 from bandit.versions import accepted_calibration, latest
-from grading import monitoring, tasks
+from grading import tasks
 from grading.models import Alarm, ApiToken
+from grading.monitoring.rule import RULES, Severity
+from grading.monitoring.watch import refresh_alarms, watch
 from grading.reward import calibrating, judged_pairs, rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
@@ -316,8 +318,8 @@ def alarms(about=""):
 def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_that_moves_little_comes_by_itself(otto):
     """I37: grades of unlike graders are read at face value until somebody accepts a calibration, and that is told."""
     calibration_cast.moves_a_lot()
-    monitoring.watch()
-    monitoring.refresh()
+    watch()
+    refresh_alarms()
     assert not alarms()
     tasks.at_night()
     assert versions() == ["the site, at the start"]
@@ -326,8 +328,8 @@ def test_a_version_that_moves_much_waits_as_an_advisory_of_the_night_and_one_tha
     (detail,) = alarms("category")
     assert f"Version 2, based on 36 judged sessions, would change {arm} by {number(abs(move))}" in detail
     assert "over .05, so a person must decide. Until then, version 1 stays in force." in detail
-    rule = monitoring.RULES["A40"]
-    assert rule.severity == monitoring.Severity.ADVISORY
+    rule = RULES["A40"]
+    assert rule.severity == Severity.ADVISORY
     assert reverse(rule.page) == "/calibration/"
     calibration_cast.put(otto)
     tasks.at_night()

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bandit.models import LedgerEntry
-from grading import monitoring
 from grading.models import Flag, Session
+from grading.monitoring.rule import RULES
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import logs
@@ -67,7 +67,7 @@ def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagge
     assert abstained(session) == Reason.FORMAT_BLIND
     assert Flag.objects.open().get(session=session, rule="A4").detail
     Session.objects.update(harness=None)
-    assert list(monitoring.RULES["A4"].sessions("an unknown harness", session.ended_at)) == [session.pk]
+    assert list(RULES["A4"].sessions("an unknown harness", session.ended_at)) == [session.pk]
 
 
 @pytest.mark.parametrize("error", ["API Error: 529 Overloaded", "You've hit your session limit · resets 5pm"])

@@ -9,12 +9,12 @@ from django.utils import timezone
 from bandit import audit, versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Bandit, LedgerEntry
-from grading import monitoring
 from grading.intake import erasing, regrading
 from grading.judging import enqueuing, ordering, recomputing, worker
 from grading.models import Alarm, Evidence, Flag, Grade, JudgeJob, ReviewItem, Session
 from grading.models.judging import JobState, Purpose
 from grading.monitoring.judges import wasted_judging
+from grading.monitoring.watch import inspect_session, watch
 from grading.reward import rewards
 from grading.reward.decide import GradeView, decide
 from grading.reward.rereading import why_again
@@ -152,7 +152,7 @@ def test_without_a_judge_to_ask_a_person_is_asked_at_once(site, sim, settings):
     session = read(site, sim, 0.5)
     settings.ANTHROPIC_API_KEY = ""
     site.on(session).judged(0.1, rubric="a" * 64).settle()
-    monitoring.inspect(session)
+    inspect_session(session)
     assert flags(session) == {"A38"}
 
 
@@ -247,7 +247,7 @@ def test_readings_that_wait_for_days_are_an_alarm(site, sim):
     JudgeJob.objects.filter(session=session, purpose=Purpose.SAMPLE).update(
         created_at=timezone.now() - dt.timedelta(days=3)
     )
-    monitoring.watch(timezone.now() + dt.timedelta(minutes=20))
+    watch(timezone.now() + dt.timedelta(minutes=20))
     (alarm,) = Alarm.objects.filter(rule="A38")
     assert alarm.detail.startswith("Contested sessions that have waited more than two days for another reading: 1.")
 
@@ -328,7 +328,7 @@ def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(site, si
     claimed(site, session, 1.0)
     enqueuing.read_again(session)
     rewards.settle(session)
-    monitoring.inspect(session)
+    inspect_session(session)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.1, Source.JUDGE, True, 1)
     assert (keys(session), samples(session), flags(session)) == (before, [], {"A39"})
@@ -350,8 +350,8 @@ def test_many_claims_of_one_agent_are_an_alarm(site, sim):
         session = site.upload(f"s-{number}", category="news", journal="# Read\n", ended_at=timezone.now()).session
         site.on(session).judged(0.1)
         claimed(site, session, 1.0)
-        monitoring.inspect(session)
-    monitoring.watch()
+        inspect_session(session)
+    watch()
     (alarm,) = Alarm.objects.filter(rule="A39")
     assert alarm.about == "bob"
     assert alarm.detail.startswith("In seven days, 3 sessions of bob claimed far more")

@@ -9,9 +9,10 @@ from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
+from grading.monitoring.sessions import independent_work
+from grading.monitoring.watch import inspect_session
 from grading.review import corrections, notes, promises
 from grading.review.corrections import CorrectionError, StaleReview
 from grading.reward import explain, rewards
@@ -296,7 +297,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         elif verb in set(Source):
             self._grade(session, Source(verb), given_value)
         rewards.settle(session)
-        monitoring.inspect(session)
+        inspect_session(session)
 
     def _grade(self, session, source, given_value):
         """A value, or the reason for which there is none."""
@@ -312,7 +313,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         twin = Site().session("code", harness=None).session
         for name in rewards.vetoes(session):
             Site().on(twin).with_failed_check(name)
-        if monitoring.independent_work(session):
+        if independent_work(session):
             Site().on(twin).with_pull_request()
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
@@ -323,7 +324,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         if by_hand(session):
             notes.flag(twin, reviewer, "odd")
         rewards.settle(twin)
-        monitoring.inspect(twin)
+        inspect_session(twin)
 
 
 @pytest.mark.django_db

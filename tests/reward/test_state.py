@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from grading import monitoring, tasks
+from grading import tasks
 from grading.evidence.receiving import EvidenceReading
 from grading.intake import fields
 from grading.intake.submission import SubmittedSession
@@ -16,6 +16,7 @@ from grading.models import Grade, Session
 from grading.models.grades import question_of
 from grading.models.review import Answer
 from grading.models.sessions import CategoryOrigin
+from grading.monitoring.alarms import open_alarms
 from grading.review import answers, corrections, notes
 from grading.reward import outcomes, rewards, state
 from grading.roles import REVIEWER
@@ -73,16 +74,16 @@ def test_a_state_that_is_not_what_the_rewards_say_is_told_at_night_and_put_right
     """I56, broken rows that a repair skips: alarm (A33). Rows are compared with the rewards."""
     sessions = [graded(site, journal=0.3) for _number in range(3)]
     tasks.at_night()
-    assert not monitoring.open_alarms().filter(rule="A33").exists()
+    assert not open_alarms().filter(rule="A33").exists()
     Session.objects.filter(pk=sessions[0].pk).update(reward_value=0.9, open_flags=2)
     Session.objects.filter(pk=sessions[1].pk).update(settlement=None)
     tasks.at_night()
-    detail = monitoring.open_alarms().get(rule="A33").detail
+    detail = open_alarms().get(rule="A33").detail
     assert detail.startswith("Sessions that lists show incorrectly: 2.")
     assert f"session {sessions[0].pk}: reward_value, open_flags; session {sessions[1].pk}: settlement_id" in detail
     call_command("rebuild", repair=True, verbosity=0)
     tasks.at_night()
-    assert not monitoring.open_alarms().filter(rule="A33").exists()
+    assert not open_alarms().filter(rule="A33").exists()
 
 
 def test_what_nothing_happened_to_is_looked_at_within_a_hundred_nights(site):

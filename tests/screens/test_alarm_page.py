@@ -9,10 +9,10 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.models import Alarm, Session
 from grading.models.quota import QuotaState
 from grading.monitoring.arms import lone_agent
+from grading.monitoring.rule import RULES
 from grading.screens.alarms import reach
 from grading.vocabulary import Source
 from tests.bandit.helpers import policy
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 def found(monkeypatch) -> list[int]:
     """The keys of the sessions that A41 names; fill it."""
     keys: list[int] = []
-    monkeypatch.setitem(monitoring.RULES, "A41", replace(lone_agent, list_sessions=lambda _about, _now: keys))
+    monkeypatch.setitem(RULES, "A41", replace(lone_agent, list_sessions=lambda _about, _now: keys))
     return keys
 
 
@@ -40,10 +40,10 @@ def read(keys: list[int]) -> list[Session]:
     return [sessions[key] for key in keys]
 
 
-@pytest.mark.parametrize("rule", sorted(monitoring.RULES))
+@pytest.mark.parametrize("rule", sorted(RULES))
 def test_every_rule_has_a_page_with_one_primary_button(operator, rule):
     html = flat(operator.get(f"/alarms/{opened(rule).pk}/"))
-    title = escape(monitoring.RULES[rule].title)
+    title = escape(RULES[rule].title)
     for part in ("What to do", "The rule", f"{title}</h1>", "3 of 4 were otherwise"):
         assert part in html
     assert html.count("btn primary") == 1

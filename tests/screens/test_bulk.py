@@ -10,9 +10,9 @@ import time_machine
 from django.utils import timezone
 
 from bandit.reading import posterior_of
-from grading import monitoring
 from grading.models import Flag, Grade, Reveal, ReviewAnswer, Session
 from grading.models.review import Answer
+from grading.monitoring.watch import inspect_session
 from grading.review import answers, bulk, claims, queue
 from grading.review.corrections import CorrectionError
 from grading.reward import rewards
@@ -190,7 +190,7 @@ def test_a_missing_reason_and_what_is_no_grade_get_a_clear_error(reviewer, past)
 
 def test_flags_are_counted_before_and_cleared_after(site, reviewer, past):
     site.on(past[0]).with_pull_request()
-    monitoring.inspect(past[0])
+    inspect_session(past[0])
     assert Flag.objects.open().count() == 1
     assert "1 flag is cleared." in send(reviewer, past[:2], value=".85", preview="yes")
     assert Flag.objects.open().count() == 1

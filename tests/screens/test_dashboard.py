@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from bandit import selection
-from grading import monitoring
 from grading.judging.allowance import budget
 from grading.models import Alarm, Flag, ReviewItem
 from grading.models.judging import AttemptOutcome, Purpose
 from grading.models.quota import QuotaState
+from grading.monitoring.judges import judge_out
 from grading.review import queue, trust
 from grading.review.filters import QueueFilters, waiting
 from grading.review.trust import Behind
@@ -246,7 +246,7 @@ def test_an_alarm_beside_the_first_steps_is_listed(site, client, settings):
     quota_cast.use(settings)
     quota_cast.quota()
     site.session(ended_at=timezone.now()).with_work().enqueue()
-    Alarm.objects.create(rule=monitoring.JUDGE_OUT, about="the second judge", detail="No quota is left")
+    Alarm.objects.create(rule=judge_out.id, about="the second judge", detail="No quota is left")
     client.force_login(site.person("olga", "operator"))
     page = client.get("/")
     assert page.context["checklist"]

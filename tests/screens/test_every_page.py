@@ -6,10 +6,11 @@ import re
 import pytest
 from django.utils import timezone
 
-from grading import monitoring
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
+from grading.monitoring.judges import judge_out
+from grading.monitoring.sessions import impossible_pair
 from grading.screens.quota.judge_state import judge_state
 from grading.vocabulary import Reason
 from tests import addresses
@@ -64,7 +65,7 @@ def test_every_page_of_an_empty_site_is_there_with_the_alarm_and_the_simulated_j
 ):
     """Nothing but an open alarm is there. For everybody else, and with something of everything: the role matrix."""
     settings.SIMULATED = True
-    Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="3 sessions in seven days")
+    Alarm.objects.create(rule=impossible_pair.id, detail="3 sessions in seven days")
     client.force_login(django_user_model.objects.create_superuser("root", password="correct horse battery"))
     everywhere = {
         "the alarm": 'class="banner" role="alert"',
@@ -85,7 +86,7 @@ def test_every_page_of_an_empty_site_is_there_with_the_alarm_and_the_simulated_j
 
 
 def test_an_alarm_stands_on_every_page_until_it_is_acknowledged_by_name(client):
-    alarm = Alarm.objects.create(rule=monitoring.JUDGE_OUT, detail="No quota is left")
+    alarm = Alarm.objects.create(rule=judge_out.id, detail="No quota is left")
     entered(client, "reviewer")
     assert "Acknowledge as reviewer" in flat(client.get("/sessions/"))
     html = flat(client.post(f"/alarms/{alarm.pk}/acknowledge/", follow=True))

@@ -15,12 +15,13 @@ from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
 from bandit.models import Arm, Bandit, CalibrationVersion
-from grading import monitoring
 from grading.access.recording import record
 from grading.intake.categories import changes
 from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
 from grading.models.audit import AuditKind
 from grading.models.review import Answer
+from grading.monitoring.sessions import impossible_pair
+from grading.monitoring.watch import acknowledge, inspect_session
 from grading.review import answers, audit, exported, notes
 from grading.review.acts import HistoryKind
 from grading.review.audit import HistoryCursor, HistoryFilters
@@ -79,7 +80,7 @@ def test_an_act_on_a_sample_says_so(site, viewer, rita):
 def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(site, viewer, rita):
     session = site.session().graded(Source.JOURNAL, 0.32).settle()
     site.on(session).with_pull_request()
-    monitoring.inspect(session)
+    inspect_session(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="merged", seconds=34)
     html = listed(viewer)
     for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
@@ -113,8 +114,8 @@ def everything(site, rita):
     notes.reveal(session, rita, 0.4)
     notes.comment(session, rita, "what a patch")
     notes.unflag(notes.flag(session, rita, "look at it"), rita)
-    alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three")
-    monitoring.acknowledge(alarm, rita)
+    alarm = Alarm.objects.create(rule=impossible_pair.id, detail="three")
+    acknowledge(alarm, rita)
     rubric = Rubric.objects.active()
     RubricActivation.objects.create(rubric=rubric, by=olga)
     JudgeRun.objects.create(rubric=rubric, by=olga, total=2, cancelled_by=olga, cancelled_at=timezone.now())

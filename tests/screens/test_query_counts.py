@@ -24,7 +24,7 @@ from bandit.reading import posterior_of
 from bandit.selection import complete, select
 from bandit.silence import unheard_arms
 from bandit.whatif import HypotheticalReward, what_if_changed
-from grading import monitoring, tasks
+from grading import tasks
 from grading.judging import ordering, sweeper
 from grading.judging.rubrics import plans, rejudge, versions
 from grading.models import (
@@ -41,6 +41,8 @@ from grading.models import (
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
+from grading.monitoring.sessions import impossible_pair
+from grading.monitoring.watch import refresh_alarms, watch
 from grading.review import answers, bulk, calibration, corrections, notes, unheard
 from grading.review.progress import progress
 from grading.review.unheard import VOICES
@@ -127,7 +129,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "sweep": lambda site: sweeper.sweep(),
     "prioritise": lambda site: tasks.prioritise(),
     "at night": lambda site: tasks.at_night(),
-    "look at every session": lambda site: monitoring.refresh(),
+    "look at every session": lambda site: refresh_alarms(),
     "who is next": lambda site: list(ordering.one_by_one(NOW, [JudgeRole.FIRST])),
     "plan a run": lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force()),
     "posterior": lambda site: posterior_of("category", NOW),
@@ -200,7 +202,7 @@ def more(site: World, number: int) -> None:
     about = {"dimensions": held.dimensions, "bands": held.bands, "parent": held}
     versions.save(Rubric(title=f"Draft {number}", text=f"Be stern {number}.", **about), author=olga)
     SavedView.objects.create(owner=olga, page="sessions", name=f"view {number}", query="state=final", shared=True)
-    Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, about=str(number), detail="three in a week")
+    Alarm.objects.create(rule=impossible_pair.id, about=str(number), detail="three in a week")
     Alarm.objects.create(rule="A2", about=str(number), detail="over", resolved_at=at)
     ApiToken.objects.issue(Site().agent(f"agent-{number}"), note="laptop", created_by=olga)
     ArtifactRule.objects.create(kind=f"poem-{number}", path_glob="*.txt", weight=0.1)
@@ -216,7 +218,7 @@ def counts(site: World, numbers: range) -> dict[str, int]:
     for number in numbers:
         more(site, number)
     # What the rules find is on record before anything is counted.
-    monitoring.watch()
+    watch()
     unheard.flag_unheard(NOW)
     ContentType.objects.clear_cache()
     client = browser()

@@ -6,13 +6,13 @@ import re
 import pytest
 import time_machine
 
-from grading import monitoring
 from grading.judging.allowance import budget
 from grading.judging.core.forecast import Forecast, ForecastEnding
 from grading.judging.outlook.forecast import QueueOutlook
 from grading.models import JudgeJob, JudgePolicy, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.monitoring.watch import refresh_alarms
 from grading.reward import rewards
 from grading.screens.quota import figures
 from grading.vocabulary import Reason
@@ -435,7 +435,7 @@ def test_a_session_with_a_final_reward_is_not_counted_as_provisional(site, viewe
 
 def test_the_alarm_of_the_outage_is_acknowledged_in_the_same_line(operator):
     exhausted()
-    monitoring.refresh()
+    refresh_alarms()
     html = shown(operator, "/sessions/")
     assert 'role="alert"' not in html
     assert "/acknowledge/" in html

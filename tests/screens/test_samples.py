@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from bandit import audit
 from bandit.models import Bucket, LedgerEntry
-from grading import monitoring, tasks
+from grading import tasks
 from grading.agent import samples
 from grading.evidence import ownership, store
 from grading.health import readiness
@@ -37,6 +37,7 @@ from grading.models import (
 from grading.models.review import Answer, ItemState, Place
 from grading.models.sessions import Whose, yours
 from grading.monitoring import pairs
+from grading.monitoring.watch import refresh_alarms
 from grading.review import answers, exported, impact, queue, trust
 from grading.review.calibration import verdict_sums
 from grading.review.filters import waiting
@@ -149,7 +150,7 @@ def of_samples(site, people) -> list[Session]:
 
 def said() -> dict[str, object]:
     """What the services say, whichever page shows it."""
-    monitoring.refresh()
+    refresh_alarms()
     tasks.at_night()
     now, listed = timezone.now(), Session.objects.yours()
     figures = readiness.metrics(now, {"first": ("a-judge", True)})

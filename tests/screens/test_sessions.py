@@ -8,8 +8,8 @@ from html import unescape
 import pytest
 from django.utils import timezone
 
-from grading import monitoring
 from grading.models import Session
+from grading.monitoring.watch import inspect_session
 from grading.review.trust import Behind
 from grading.screens.sessions import paging
 from grading.vocabulary import Outcome, Reason, Source
@@ -83,7 +83,7 @@ def test_the_list_narrows(site, viewer, query, found):
     site.session(title="judged: a retry guard for the webhook", external_id="id-of-judged").judged(0.72).settle()
     other = site.session("code", title="other", harness="gptme", agent="alice").graded(Source.JOURNAL, 0.32).settle()
     site.on(other).with_pull_request()
-    monitoring.inspect(other)
+    inspect_session(other)
     html = listed(viewer, **query)
     assert (found == "judged") == ("judged: a retry" in html)
     assert (found == "other") == ("other</a>" in html)

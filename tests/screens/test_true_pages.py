@@ -5,13 +5,14 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import monitoring
 from grading.agent import samples
 from grading.judging import sweeper, worker
 from grading.judging.allowance import quota
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.review import Answer
-from grading.monitoring.watch import watch
+from grading.monitoring.alarms import open_alarms
+from grading.monitoring.sessions import impossible_pair
+from grading.monitoring.watch import inspect_session, watch
 from grading.review import answers
 from grading.simulator import Mode
 from grading.vocabulary import Source, WorkKind
@@ -94,7 +95,7 @@ def test_a_judge_that_is_away_and_comes_back_until_its_key_is_removed(site, oper
     ungraded = [site.session(ended_at=timezone.now()).graded(Source.JOURNAL, 0.3).settle() for _ in range(3)]
     for session in ungraded:
         site.on(session).with_pull_request()
-        monitoring.inspect(session)
+        inspect_session(session)
     watch()
     true(operator, judge="away")
     assert "Judge out" in flat(operator.get("/"))
@@ -104,9 +105,9 @@ def test_a_judge_that_is_away_and_comes_back_until_its_key_is_removed(site, oper
         worker.pump()
     for session in ungraded:
         site.on(session).judged(0.7).settle()
-        monitoring.inspect(session)
+        inspect_session(session)
     watch()
-    assert monitoring.open_alarms().filter(rule=monitoring.IMPOSSIBLE_PAIR).exists()
+    assert open_alarms().filter(rule=impossible_pair.id).exists()
     true(operator, judge="open")
     for number in range(3):
         worked(site, f"last-{number}")

@@ -12,9 +12,10 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 
 from bandit.models import Arm, Selection
-from grading import monitoring
 from grading.models import Agent, Alarm, JudgeAttempt, Session
 from grading.models.judging import AttemptOutcome
+from grading.monitoring.flag_rule import FlagRule
+from grading.monitoring.rule import RULES
 from grading.vocabulary import Reason, Source
 
 # Links that end the visit, answer with a file or lead to tables and manuals.
@@ -232,8 +233,8 @@ def _shares(by_url: dict[str, Page]) -> Iterator[str]:
 def _final_rewards_in_alarms(by_url: dict[str, Page]) -> Iterator[str]:
     """No alarm about single sessions offers to take out of the bandits what a judge or a person has graded since."""
     for alarm in Alarm.objects.filter(resolved_at=None):
-        page, rule = by_url.get(f"/alarms/{alarm.pk}/"), monitoring.RULES[alarm.rule]
-        if not isinstance(rule, monitoring.FlagRule):
+        page, rule = by_url.get(f"/alarms/{alarm.pk}/"), RULES[alarm.rule]
+        if not isinstance(rule, FlagRule):
             continue
         offered = page and re.search(r"Take (\d+) sessions? out of the bandits", page.text)
         if offered:

@@ -13,12 +13,13 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from bandit.models import Arm
-from grading import monitoring, wakeup
+from grading import wakeup
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.intake.categories import provenance, reach, rules
 from grading.models import CategoryChange, CategoryRule, CategoryWord, Session
 from grading.models.sessions import CategoryOrigin
+from grading.monitoring.watch import refresh_afterwards
 
 # Sessions that a person may change at once.
 MAX_BY_HAND = 200
@@ -143,7 +144,7 @@ def _work(change: CategoryChange, limit: int) -> int:
         if not processed:
             break
     if done:
-        monitoring.refresh_afterwards(flagged=flagged)
+        refresh_afterwards(flagged=flagged)
     return done
 
 

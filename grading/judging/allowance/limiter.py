@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from grading import clock
 from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, LocalBuckets
@@ -75,23 +76,32 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionState:
-    """`limit` per minute, None until an answer had it; `used` in the last minute; `level` is available now."""
+    """`used` of the `limit` per minute in the last minute; `level` is available now, None if unknown."""
 
-    limit: float | None = None
+    limit: float
     used: float = 0.0
     level: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the quota page shows. `share` of the rate in [.1, 1]: below 1 while it rises after an outage."""
+    """A judge's limits and what it used of them in the minute before `as_of`, None if no answer had limits yet.
+
+    `dimensions` are those with a known limit. `blocked_until` is set if the provider asked for a wait. `share` of the
+    rate in [.1, 1]: below 1 while it rises after an outage.
+    """
 
     dimensions: Mapping[str, DimensionState]
-    is_shared: bool = True
+    as_of: dt.datetime | None = None
+    is_shared: bool = False
     blocked_until: dt.datetime | None = None
     share: float = 1.0
     tokens_per_character: float = RATIO
     output_tokens: float = OUTPUT
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {name: dimension.limit for name, dimension in self.dimensions.items()}
 
 
 class Limiter:
@@ -126,19 +136,16 @@ class Limiter:
 
     def settle(self, slot: Slot, used: CallCost | None, limits: RateLimits | None = None) -> None:
         """Replace a slot's reservation by what was used (None: nothing), and update limits and estimates."""
-        self.remember(slot.name, {} if limits is None else limits.as_dict())
-        arguments: dict[str, Any] = {
-            "cost": slot.cost.by_dimension(),
-            "limits": {} if limits is None else limits.as_dict(),
-        }
+        self.remember(slot.name, limits or {})
+        arguments: dict[str, Any] = {"cost": slot.cost.by_dimension(), "limits": limits or {}}
         if used is not None:
             arguments |= {"used": used.by_dimension(), "characters": used.characters}
         if slot.marks:
             arguments |= {"at": slot.at, "marks": slot.marks}
         self._run("settle", slot.name, arguments)
 
-    def remember(self, name: str, limits: Mapping[str, Mapping[str, int]]) -> None:
-        """Remember the limits (as `RateLimits.as_dict`) for when Redis is down."""
+    def remember(self, name: str, limits: RateLimits) -> None:
+        """Remember the limits for when Redis is down."""
         self._bucket(name).remember({dimension: values["limit"] for dimension, values in limits.items()})
 
     def block(self, name: str, until: dt.datetime) -> None:
@@ -170,11 +177,16 @@ class Limiter:
         answer = self._run("state", name, {})
         if answer is None:
             limits = self._bucket(name).limits
-            dimensions = {dimension: DimensionState(limit=limits.get(dimension)) for dimension in DIMENSIONS}
-            return State(dimensions=dimensions, is_shared=False)
+            return State(dimensions={dimension: DimensionState(limit=limit) for dimension, limit in limits.items()})
         seconds = answer["hold"]
         return State(
-            dimensions={dimension: DimensionState(**values) for dimension, values in answer["dimensions"].items()},
+            dimensions={
+                dimension: DimensionState(**values)
+                for dimension, values in answer["dimensions"].items()
+                if values.get("limit") is not None
+            },
+            as_of=timezone.now(),
+            is_shared=True,
             blocked_until=clock.now() + dt.timedelta(seconds=seconds) if seconds else None,
             share=answer["share"],
             tokens_per_character=answer["ratio"],

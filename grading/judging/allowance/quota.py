@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
-from grading import clock, monitoring
+from grading import clock
 from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
@@ -25,6 +25,7 @@ from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState
+from grading.monitoring.watch import refresh_alarms
 from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
@@ -205,23 +206,23 @@ def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *
     quotas = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
     if not is_answer:
         quotas = quotas.exclude(limits_at=None)
-    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.as_dict(), limits_at=now)
+    quotas.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits, limits_at=now)
 
 
 # --- what operators do -----------------------------------------------------------------------------------------------
 
 
-def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) -> None:
+def pause(*, by: User | None, note: str = "") -> None:
     """Send nothing until a person resumes. Answers to calls under way still count."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         for quota in _locked().exclude(state=QuotaState.PAUSED):
             _move(quota, QuotaState.PAUSED, now, reason=Reason.PAUSED, detail=note, by=by)
 
 
-def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
+def resume(*, by: User | None) -> None:
     """End a pause. An outage that began before it and is not over continues."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.PAUSED):
             before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
@@ -233,9 +234,9 @@ def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
                 _move(quota, state, now, reason=reason, detail=before.detail, until=before.until, by=by)
 
 
-def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
+def probe_now(*, by: User | None = None) -> int:
     """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
-    now = now or clock.now()
+    now = clock.now()
     with transaction.atomic():
         closed = list(_locked().filter(state__in=PROBED))
         for quota in closed:
@@ -296,4 +297,4 @@ def _move(
     QuotaTransition.objects.create(quota=quota, state=state, reason=reason, detail=detail, until=until, at=now, by=by)
     level = logging.ERROR if quota.is_out and state != QuotaState.PAUSED else logging.INFO
     logger.log(level, "judge quota of %s: %s. %s", quota.model, state, detail)
-    monitoring.refresh()
+    refresh_alarms()

@@ -1,9 +1,7 @@
 """What a call costs in requests and tokens, and the provider's rate limits in the headers of its answer."""
 
-import datetime as dt
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 PREFIX = "anthropic-ratelimit"
@@ -32,54 +30,20 @@ class CallCost:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """One dimension: `limit` ≥ 1 per minute, `remaining` ≥ 0 of it, and `reset` (UTC), when it is full again. None if
-    unknown.
-    """
-
-    limit: int | None = None
-    remaining: int | None = None
-    reset: dt.datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
-    """The limits in one answer's headers, by dimension."""
-
-    requests: Limit = Limit()
-    input_tokens: Limit = Limit()
-    output_tokens: Limit = Limit()
-    tokens: Limit = Limit()
-
-    def __bool__(self) -> bool:
-        return bool(self.as_dict())
-
-    def as_dict(self) -> dict[str, dict[str, int]]:
-        """{dimension: {"limit": per minute, "remaining": of it}} of the dimensions with a limit, for the quota row."""
-        limits = {name: getattr(self, name) for name in DIMENSIONS}
-        return {
-            name: {"limit": limit.limit} | ({} if limit.remaining is None else {"remaining": limit.remaining})
-            for name, limit in limits.items()
-            if limit.limit is not None
-        }
+# The limits in one answer's headers: {dimension: {"limit": ≥ 1 per minute, "remaining": ≥ 0 of it, if known}}.
+RateLimits = Mapping[str, Mapping[str, int]]
 
 
 def parse(headers: Mapping[str, str]) -> RateLimits:
-    """Parse the `anthropic-ratelimit-*` headers (names in lower case). Unreadable values are None; never raises."""
-    limits: dict[str, Limit] = {}
+    """Parse the `anthropic-ratelimit-*` headers (names in lower case). Unreadable values are left out; never raises."""
+    limits: dict[str, dict[str, int]] = {}
     for name in DIMENSIONS:
         prefix = f"{PREFIX}-{name.replace('_', '-')}"
-        reset = None
-        with suppress(ValueError, OverflowError):
-            time = dt.datetime.fromisoformat(headers.get(f"{prefix}-reset", ""))
-            reset = time.astimezone(dt.UTC) if time.tzinfo else None
-        limits[name] = Limit(
-            limit=_number(headers.get(f"{prefix}-limit"), low=1),
-            remaining=_number(headers.get(f"{prefix}-remaining"), low=0),
-            reset=reset,
-        )
-    return RateLimits(**limits)
+        limit = _number(headers.get(f"{prefix}-limit"), low=1)
+        if limit is not None:
+            remaining = _number(headers.get(f"{prefix}-remaining"), low=0)
+            limits[name] = {"limit": limit} | ({} if remaining is None else {"remaining": remaining})
+    return limits
 
 
 def _number(text: str | None, *, low: int) -> int | None:

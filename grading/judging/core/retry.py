@@ -25,10 +25,12 @@ PARKED_FOR, PARKED_TRIES = dt.timedelta(days=1), dt.timedelta(days=7)
 
 
 class RetryStep(StrEnum):
+    """What happens to the job. The values are those of the job's next state (`JobState`)."""
+
     DONE = "done"
-    AGAIN = "again"
-    PARK = "park"
-    GIVE_UP = "give_up"
+    AGAIN = "queued"
+    PARK = "parked"
+    GIVE_UP = "abandoned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

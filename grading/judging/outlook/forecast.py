@@ -12,7 +12,7 @@ from grading.judging.allowance import limiter
 from grading.judging.core import forecast as core
 from grading.judging.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
 from grading.judging.outlook import costs
-from grading.judging.outlook.standing import Headroom, JudgeStanding
+from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy
 from grading.models.judging import JobState, JudgeRole
 from grading.models.quota import QuotaState
@@ -45,7 +45,7 @@ class QueueOutlook:
 
 
 def outlook(
-    standing: JudgeStanding, headroom: Headroom, policy: JudgePolicy, *, left_usd: float | None
+    standing: JudgeStanding, headroom: limiter.State, policy: JudgePolicy, *, left_usd: float | None
 ) -> QueueOutlook:
     """The first judge's queue. `left_usd` is the rest of today's budget, None without a budget."""
     now = timezone.now()

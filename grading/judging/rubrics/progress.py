@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from django.db.models import Count
 
@@ -118,12 +119,8 @@ def changes(run: JudgeRun) -> Changes:
     return Changes(
         count=len(both),
         new=len(after) - len(both),
-        mean_before=_mean([change.before for change in both]),
-        mean_after=_mean([change.after for change in both]),
+        mean_before=fmean(change.before for change in both) if both else None,
+        mean_after=fmean(change.after for change in both) if both else None,
         moves=tuple(change.difference for change in both),
         largest=tuple(sorted(both, key=lambda change: (-abs(change.difference), change.session))[:LARGEST]),
     )
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None

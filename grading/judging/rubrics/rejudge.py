@@ -44,13 +44,13 @@ def start(
     return run
 
 
-def enqueue(*, limit: int = BATCH_SIZE) -> int:
-    """Make the next jobs of unfinished runs. Returns for how many sessions; the last chunk may exceed `limit`.
+def enqueue() -> int:
+    """Make the next jobs of unfinished runs. Returns for how many sessions; the last chunk may exceed BATCH_SIZE.
 
     Safe to call concurrently.
     """
     count = 0
-    while count < limit:
+    while count < BATCH_SIZE:
         run = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total")).order_by("pk").only("pk").first()
         if run is None:
             break

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections import defaultdict
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -98,8 +99,8 @@ def figures() -> dict[str, Figures]:
             verdicts=n,
             mean=total / n,
             pairs=len(gaps[rubric]),
-            error=_mean([abs(gap) for gap in gaps[rubric]]),
-            bias=_mean(gaps[rubric]),
+            error=fmean(map(abs, gaps[rubric])) if gaps[rubric] else None,
+            bias=fmean(gaps[rubric]) if gaps[rubric] else None,
         )
         for rubric, n, total in sums
     }
@@ -119,7 +120,3 @@ def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
     if stored is None:
         return figures(), None
     return {rubric: Figures(**each) for rubric, each in stored.value.items()}, stored.read_at
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None

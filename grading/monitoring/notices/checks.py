@@ -5,8 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from grading.monitoring import RULES
-from grading.monitoring.rule import MERGED_INTO
+from grading.monitoring.rule import MERGED_INTO, RULES
 
 
 @register()

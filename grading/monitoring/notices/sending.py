@@ -2,13 +2,12 @@
 
 import datetime as dt
 import logging
-from random import Random, SystemRandom
 
 from django.db import transaction
 from django.db.models import Q
 
 from grading import clock
-from grading.backoff import MAX_WAIT, backoff
+from grading.backoff import DICE, MAX_WAIT, backoff
 from grading.models import Notice
 from grading.models.notices import NoticeState, Webhook
 from grading.monitoring.notices import channels, email, webhook
@@ -22,16 +21,16 @@ CLAIM = dt.timedelta(minutes=10)
 FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
 
 
-def send_due(*, rng: Random | None = None) -> int:
+def send_due() -> int:
     """Send the notices that are due, oldest first. Returns how many arrived. Must not be called in a transaction."""
     now = clock.now()
     # First attempts are due at once. A wait longer than MAX_WAIT shows that a clock was wrong.
     is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + MAX_WAIT)
     due = Notice.objects.queued().filter(is_due).select_related("to").order_by("next_attempt_at", "pk")
-    return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
+    return sum(deliver(notice) for notice in due[:BATCH_SIZE])
 
 
-def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
+def deliver(notice: Notice) -> bool:
     """Try to send a notice once. Returns whether it arrived; False, too, if another process is sending it.
 
     Raises RuntimeError inside a transaction.
@@ -47,11 +46,11 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
     except DeliveryRefused as error:
         _finish(notice, state=NoticeState.FAILED, last_error=str(error))
     except Unreachable as error:
-        _retry_later(notice, str(error), rng or SystemRandom())
+        _retry_later(notice, str(error))
     except Exception as error:
         # A fault of the site or its settings: it is logged besides being on the row.
         logger.exception("notice %s by %s", notice.pk, notice.channel)
-        _retry_later(notice, f"{type(error).__name__}: {error}", rng or SystemRandom())
+        _retry_later(notice, f"{type(error).__name__}: {error}")
     else:
         return _finish(notice, state=NoticeState.SENT, sent_at=clock.now(), last_error="")
     return False
@@ -68,12 +67,12 @@ def _claim(notice: Notice) -> bool:
     return bool(is_claimed)
 
 
-def _retry_later(notice: Notice, error: str, rng: Random) -> None:
+def _retry_later(notice: Notice, error: str) -> None:
     """Schedule the next attempt, or give the notice up after MOST_ATTEMPTS."""
     if notice.attempts >= MOST_ATTEMPTS:
         _finish(notice, state=NoticeState.FAILED, last_error=error)
         return
-    wait = max(backoff(notice.attempts, FIRST_WAIT, rng), FIRST_WAIT / 2)
+    wait = max(backoff(notice.attempts, FIRST_WAIT, DICE), FIRST_WAIT / 2)
     _finish(notice, next_attempt_at=clock.now() + wait, last_error=error)
 
 

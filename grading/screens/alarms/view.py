@@ -16,18 +16,20 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from bandit import ledger
 from bandit.models import Arm
-from grading import monitoring
 from grading.judging.rubrics import plans
 from grading.models import Alarm, Flag, Rubric, RuleRun, Session, Settlement
 from grading.models.review import Answer
+from grading.monitoring import watch
 from grading.monitoring.arms import silent_failure
+from grading.monitoring.flag_rule import FlagRule
+from grading.monitoring.flags import flagged_sessions
+from grading.monitoring.rule import RULES, Rule, is_advisory, title_of
 from grading.plain import counted
 from grading.review import bulk, priority
 from grading.reward import calibrating
 from grading.screens.alarms import reach
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
-from grading.templatetags.gradingsite_tags import is_advisory
 from grading.witness import Witness
 
 LISTED = 50
@@ -85,11 +87,11 @@ def show(request: StaffRequest) -> TemplateResponse:
         context["groups"] = _rules_by_group()
     else:
         open_alarms = list(alarms.filter(resolved_at=None))
-        silence_alarms = [alarm for alarm in open_alarms if alarm.rule == monitoring.SILENT_FAILURE]
+        silence_alarms = [alarm for alarm in open_alarms if alarm.rule == silent_failure.id]
         links_by_arm = _silence_links() if silence_alarms else {}
         for alarm in silence_alarms:
             alarm.silence_links = links_by_arm.get(alarm.about)  # type: ignore[attr-defined] # for the page
-        flags = monitoring.flagged_sessions().select_related(None)
+        flags = flagged_sessions().select_related(None)
         flags = flags.prefetch_related(Prefetch("session", Session.objects.with_people()))
         newest_flags: dict[int, Flag] = {}
         for flag in flags[:LISTED]:
@@ -107,7 +109,7 @@ def _rules_by_group() -> dict[str, list[dict[str, Any]]]:
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     open_rules = set(Alarm.objects.filter(resolved_at=None).values_list("rule", flat=True))
     groups: dict[str, list[dict[str, Any]]] = {"Open now": [], "Alarms": [], "Advisories": []}
-    for rule in sorted(monitoring.RULES.values(), key=lambda rule: rule.title):
+    for rule in sorted(RULES.values(), key=lambda rule: rule.title):
         title = "Advisories" if is_advisory(rule.id) else "Alarms"
         first, _, more = rule.means.partition(". ")
         groups["Open now" if rule.id in open_rules else title].append(
@@ -126,9 +128,9 @@ def _rules_by_group() -> dict[str, list[dict[str, Any]]]:
 def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     """One alarm: what was expected, what came, what to do, and its sessions."""
     alarm = get_object_or_404(Alarm.objects.select_related("acknowledged_by"), pk=pk)
-    rule = monitoring.RULES.get(alarm.rule)
+    rule = RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
-    is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
+    is_silence = alarm.rule == silent_failure.id and alarm.resolved_at is None
     latest = keys[-bulk.MOST :]
     sessions = Session.objects.with_people().select_related("settlement__grade").in_bulk(latest)
     sessions_in_order = [sessions[key] for key in latest if key in sessions]
@@ -147,7 +149,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     ]
     reached = reach.load_reach(sessions_in_order, timezone.now())
     context = {
-        "title": f"{monitoring.title_of(alarm.rule)}, alarm",
+        "title": f"{title_of(alarm.rule)}, alarm",
         "alarm": alarm,
         "rule": rule,
         "silence_links": _silence_links().get(alarm.about) if is_silence else None,
@@ -193,7 +195,7 @@ def _verdicts_label(whole: int, count: int) -> str:
 def _answers(
     request: HttpRequest,
     alarm: Alarm,
-    rule: monitoring.Rule | None,
+    rule: Rule | None,
     sessions: Sequence[Session],
     reached: reach.AlarmReach | None,
     *,
@@ -252,8 +254,8 @@ def _answers(
         )
 
 
-def _is_rate(rule: monitoring.Rule | None) -> bool:
-    return isinstance(rule, monitoring.FlagRule) and rule.is_rate
+def _is_rate(rule: Rule | None) -> bool:
+    return isinstance(rule, FlagRule) and rule.is_rate
 
 
 def _silence_links() -> dict[str, dict[str, Any]]:
@@ -275,11 +277,11 @@ def _silence_links() -> dict[str, dict[str, Any]]:
 @staff_view("grading.change_alarm", methods=["POST"])
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
-    if monitoring.acknowledge(alarm, request.user):
-        then = CLOSES if _is_rate(monitoring.RULES.get(alarm.rule)) else "The alarm stays open until its cause is gone."
-        messages.success(request, f"Acknowledged by you: {monitoring.title_of(alarm.rule)}. {then}")
+    if watch.acknowledge(alarm, request.user):
+        then = CLOSES if _is_rate(RULES.get(alarm.rule)) else "The alarm stays open until its cause is gone."
+        messages.success(request, f"Acknowledged by you: {title_of(alarm.rule)}. {then}")
     else:
-        messages.info(request, f"Somebody else acknowledged this alarm first: {monitoring.title_of(alarm.rule)}.")
+        messages.info(request, f"Somebody else acknowledged this alarm first: {title_of(alarm.rule)}.")
     back = request.headers.get("Referer", "")
     safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
     return redirect(back if safe else "admin:alarms")

@@ -13,7 +13,7 @@ from bandit.reading import days_read
 from bandit.silence import heard_arms
 from grading.models import Flag, JudgeJob, Session
 from grading.models.sessions import yours
-from grading.monitoring import UNHEARD
+from grading.monitoring.arms import unheard_arm
 from grading.review.priority import BANDIT
 from grading.review.unheard import VOICES
 from grading.screens.bandit.travel import BanditSnapshot, Moments
@@ -64,7 +64,7 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
     # By arm: the ungraded sessions that wait for a person, because nobody has graded any session of the arm.
     waiting = {}
     if snapshot.bandit.name == BANDIT:
-        unheard = Flag.objects.open().filter(rule=UNHEARD).order_by()
+        unheard = Flag.objects.open().filter(rule=unheard_arm.id).order_by()
         waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for kind, (n, s, _, cost, costed) in snapshot.rewards.totals():

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit.models import Selection
-from grading import monitoring
 from grading.days import start_of_day
 from grading.judging import earlier
 from grading.judging.outlook import costs
@@ -18,6 +17,8 @@ from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgePolicy, Session
 from grading.models.judging import JudgeRole
 from grading.models.sessions import Whose
+from grading.monitoring.rule import is_advisory
+from grading.monitoring.sessions import impossible_pair
 from grading.review import calibration, claims, queue
 from grading.review.filters import QueueFilters, waiting
 from grading.review.seen import judged
@@ -35,7 +36,7 @@ from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
 from grading.story import march31
-from grading.templatetags.gradingsite_tags import is_advisory, moment
+from grading.templatetags.gradingsite_tags import moment
 
 LISTED = 5
 SAMPLES = QueueFilters(samples="only")
@@ -58,7 +59,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         any_sessions=any_sessions,
         today=figures.provisional_today,
         ungraded=figures.ungraded_today,
-        contradicted=waiting(None, QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
+        contradicted=waiting(None, QueueFilters(rule=impossible_pair.id)).count(),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),
         compared=compared,

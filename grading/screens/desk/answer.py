@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from grading.monitoring import title_of
 from grading.monitoring.judges import ENOUGH
+from grading.monitoring.rule import is_advisory, title_of
 from grading.review.calibration import Calibration
 from grading.review.trust import Share
 from grading.reward.explain import number
-from grading.templatetags.gradingsite_tags import is_advisory
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 # Alarms that have a sentence of their own.

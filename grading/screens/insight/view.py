@@ -9,7 +9,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring
 from grading.insight import agents, loading, since
 from grading.insight.changes import compare, last_two_weeks
 from grading.insight.core.measures import MeasureUnit
@@ -18,6 +17,7 @@ from grading.insight.sentences import write_headline
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
 from grading.models import Repository, Rubric, Session
+from grading.monitoring.worse import find_worse_results
 from grading.outcomes.landed_work import load_by_agent
 from grading.plain import primary_key
 from grading.screens.exports import view as exports
@@ -44,7 +44,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "step": form.chosen_step,
         "split": form.chosen_split,
         "has_sessions": Session.objects.yours().exists(),
-        "worse": [alarm for alarm in request.frame.site.alarms if alarm.rule == monitoring.WORSE_RESULTS],
+        "worse": [alarm for alarm in request.frame.site.alarms if alarm.rule == find_worse_results.id],
     }
     if trend.whole.total.sessions:
         context |= _cards(form, trend)

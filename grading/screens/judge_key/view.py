@@ -12,7 +12,6 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 
-from grading import monitoring
 from grading.access.recording import record
 from grading.days import start_of_day
 from grading.judging import earlier, judges, key_tests
@@ -22,6 +21,7 @@ from grading.models import JudgeAttempt, JudgeKey, JudgeKeyTest, JudgePolicy
 from grading.models.audit import AuditKind
 from grading.models.judge_keys import HINT_LENGTH, KEY, MAX_KEY_LENGTH
 from grading.models.judging import AttemptOutcome
+from grading.monitoring.watch import refresh_alarms
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.templatetags.gradingsite_tags import fine_usd
@@ -212,7 +212,7 @@ def _remove(request: StaffRequest) -> None:
         return
     stored.delete()
     record(AuditKind.TOKEN, f"removed the judge’s key …{stored.hint}")
-    monitoring.refresh()
+    refresh_alarms()
     messages.success(
         request, f"The stored key …{stored.hint} is deleted. Sessions that wait for a verdict stay in the queue."
     )

@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
-from grading import monitoring
 from grading.models import Notice, NoticeChannel
 from grading.models.notices import Channel, ChannelState, NoticeState, Unusable
 from grading.monitoring import outbox
 from grading.monitoring.notices import channels, deliver
 from grading.monitoring.notices.channels import Destination
+from grading.monitoring.rule import RULES
 from grading.screens.http import StaffRequest, staff_view
 
 LISTED, LATEST = 100, 5
@@ -38,7 +38,7 @@ class ChannelLine:
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    rules = [rule for rule in monitoring.RULES.values() if outbox.notifies_externally(rule)]
+    rules = [rule for rule in RULES.values() if outbox.notifies_externally(rule)]
     context = {"title": "Notices", "rules": rules, **card(LISTED)}
     return TemplateResponse(request, "notices/notices.html", context)
 

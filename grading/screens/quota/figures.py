@@ -10,12 +10,13 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from grading.days import start_of_day
+from grading.judging.allowance import limiter
 from grading.judging.core.forecast import ForecastEnding
 from grading.judging.outlook import attempts, costs, outages
 from grading.judging.outlook.attempts import AttemptTally, WaitingJobs
 from grading.judging.outlook.forecast import QueueOutlook
 from grading.judging.outlook.outages import Period, Spell
-from grading.judging.outlook.standing import DIMENSIONS, Headroom, JudgeStanding
+from grading.judging.outlook.standing import DIMENSIONS, JudgeStanding
 from grading.models import JudgePolicy
 from grading.plain import counted
 from grading.reward.explain import weight
@@ -32,17 +33,18 @@ TRIVIAL = 0.005
 # --- headroom --------------------------------------------------------------------------------------------------------
 
 
-def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[dict[str, Any]]:
+def gauges(headroom: limiter.State, tightest: str | None, reserved: float) -> list[dict[str, Any]]:
     """A gauge for each dimension of the rate limits, with the reserve for new sessions outlined."""
     return [
         {
-            "words": room.label,
-            "note": "a minute, the tightest" if room.dimension == tightest else "a minute",
+            "words": label,
+            "note": "a minute, the tightest" if name == tightest else "a minute",
             "used": room.used,
             "limit": room.limit,
             "bar": bars.gauge(room.used, room.limit, reserved, f"{room.used:,.0f} of {room.limit:,.0f} used"),
         }
-        for room in sorted(headroom.rooms, key=lambda room: list(DIMENSIONS).index(room.dimension))
+        for name, label in DIMENSIONS.items()
+        if (room := headroom.dimensions.get(name))
     ]
 
 

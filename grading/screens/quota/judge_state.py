@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.utils import timezone
 
-from grading import monitoring
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, JudgeKey, Quota, Session
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.models.sessions import yours
+from grading.monitoring.judges import says_judge_fails
 from grading.vocabulary import Reason
 
 # The title while no call has succeeded or failed yet.
@@ -98,7 +98,7 @@ def with_alarms(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> Jud
         return JudgeState(
             text=stopped, short=stopped, title="No verdicts come in until that is over. See the alarm.", trouble=True
         )
-    if not state.calls or not monitoring.says_judge_fails(alarms):
+    if not state.calls or not says_judge_fails(alarms):
         return state
     why = "The judge can be called, but calls fail. See the alarm."
     return JudgeState(text="Judge failing", short="Failing", title=why, trouble=True)
@@ -119,7 +119,7 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
         return f"The judge has had no budget left since {at}"
     if quota.is_out:
         return f"The judge has been out since {at}"
-    if monitoring.says_judge_fails(alarms):
+    if says_judge_fails(alarms):
         return "Calls to the judge fail"
     return "The judge has not answered yet" if quota.is_untested else ""
 

@@ -9,8 +9,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from grading import monitoring
 from grading.models import Flag, Grade
+from grading.monitoring.rule import quotes_verdict
 from grading.reward.explain import StepState
 from grading.screens.session.history import HistoryLine
 from grading.vocabulary import Source
@@ -41,7 +41,7 @@ def flags(raised: Iterable[Flag]) -> list[Flag]:
     """The flags, without the details of those whose rule quotes the verdict."""
     shown = []
     for flag in map(copy, raised):
-        flag.detail = HIDDEN if monitoring.quotes_verdict(flag.rule) else flag.detail
+        flag.detail = HIDDEN if quotes_verdict(flag.rule) else flag.detail
         shown.append(flag)
     return shown
 

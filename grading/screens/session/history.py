@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import CategoryWord, Evidence, Flag, Grade, Session, Settlement, Submission
 from grading.models.agents import TokenScope
-from grading.monitoring import quotes_verdict, title_of
+from grading.monitoring.rule import quotes_verdict, title_of
 from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import rest, usd
 from grading.vocabulary import Reason, Source, Status

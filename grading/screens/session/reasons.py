@@ -9,11 +9,11 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from grading import monitoring
 from grading.judging.allowance import quota
 from grading.judging.outlook import costs
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.monitoring.rule import RULES, Rule
 from grading.plain import counted
 from grading.reward import trajectory
 from grading.reward.explain import number
@@ -234,9 +234,9 @@ def _unfinished(signals: Signals) -> MetCondition:
     return MetCondition(title="The work was not finished before that", detail=detail)
 
 
-def rule_for_runs() -> monitoring.Rule | None:
+def rule_for_runs() -> Rule | None:
     """The alarm rule about sessions in a row without a grade, if the site has it."""
-    return monitoring.RULES.get(STREAKS)
+    return RULES.get(STREAKS)
 
 
 def outcome_title(session: Session) -> str:
