@@ -107,7 +107,7 @@ def look_again(page) -> None:
 def became(page, session: Session) -> str:
     """The last step of the line on the session's page."""
     page.goto(session.get_absolute_url())
-    return page.inner_text(".became summary > :last-child")
+    return page.inner_text(".became .step:last-child .label")
 
 
 def listed(page) -> dict[str, int]:
@@ -122,7 +122,8 @@ def listed(page) -> dict[str, int]:
 def calibration(page) -> list[str]:
     """The judged sessions whose work landed, and the others."""
     page.goto("/calibration/")
-    card = page.locator("section", has=page.locator("h2", has_text="Grades and landed work"))
+    card = page.locator("details", has=page.locator("h2", has_text="Grades and landed work"))
+    card.locator("summary").click()
     row = card.locator("tr", has_text="Judge")
     return row.locator("td").all_inner_texts()[1:3]
 

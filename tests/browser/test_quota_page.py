@@ -64,7 +64,7 @@ def test_an_operator_pauses_the_judge_every_page_says_so_and_resumes_it(page):
     page.goto("/quota/")
     page.click("text=Pause the judge")
     page.click("button:text('Pause the judge')")
-    assert "Give a reason" in page.inner_text("#bad-note")
+    assert "Give a reason" in page.inner_text("#id_note_error")
     page.fill("[name=note]", "moving the gateway")
     page.click("button:text('Pause the judge')")
     assert "olga paused the judge." in page.inner_text("main")
