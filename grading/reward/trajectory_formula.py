@@ -114,12 +114,12 @@ def _conduct_factors(signals: Signals | None) -> tuple[Factor, ...]:
         unknown = ("few_turns", "got_going", "errors", "empty_results", "repeats")
         return tuple((kind, "not known without a log", 0.0) for kind in unknown)
     turns = signals.user_turns
-    failed, known = (signals.failed_calls, signals.known_results) if signals.are_results_known else (0, 0)
+    failed, results = (signals.failed_calls, signals.known_results) if signals.are_results_known else (0, 0)
     empty_text = "results are empty although they can’t be"
     return (
         ("few_turns", f"{turns} user turn{'s' * (turns != 1)}", 1 / (1 + (max(1, turns) - 1) / HALF_TURNS)),
         ("got_going", "dead start" if signals.dead_start else "got going", float(not signals.dead_start)),
-        _share_row("errors", failed, known, "results are failures"),
+        _share_row("errors", failed, results, "results are failures"),
         _share_row("empty_results", signals.empty_results, signals.must_print, empty_text),
         _share_row("repeats", signals.repeats, signals.repeatable, "calls were repeated without need"),
     )

@@ -352,8 +352,8 @@ class _Collector:
         """The failure that none of the session's edits, or none of its calls, succeeded; empty if there is none."""
         if self.failed_edits >= MIN_FAILED_EDITS and not self.edits:
             return (f"none of its {self.failed_edits} edits succeeded",)
-        known, failed = self.counts["known_results"], self.counts["failed_calls"]
-        if known == failed >= MIN_FAILED_CALLS and 2 * known >= self.tool_calls.total():
+        results, failed = self.counts["known_results"], self.counts["failed_calls"]
+        if results == failed >= MIN_FAILED_CALLS and 2 * results >= self.tool_calls.total():
             return (f"all of its {failed} calls failed",)
         return ()
 

@@ -177,6 +177,6 @@ def _read_tokens(usage: Record) -> ReportedTokens:
     tokens = select_tokens(
         usage, "input_tokens", "output_tokens", "input_tokens_cache_read", "input_tokens_cache_write"
     )
-    known = None if tokens.input_tokens is None else tokens.input_tokens + (tokens.output_tokens or 0)
-    has_cached = known is not None and known == usage.get("total_tokens")
+    total = None if tokens.input_tokens is None else tokens.input_tokens + (tokens.output_tokens or 0)
+    has_cached = total is not None and total == usage.get("total_tokens")
     return tokens.without_cached_input() if has_cached else tokens
