@@ -68,7 +68,10 @@ class Liveness:
         return self._observed_at is not None and self._observed_at >= self._settles_at
 
     def life(self, part: str) -> Life:
-        """The state of a part at the last observation. Alive: its counter has grown lately, between two of them."""
+        """The state of a part at the last observation. It is alive if its counter has grown lately.
+
+        A first reading sets the time since which the counter is the same, but is no growth.
+        """
         if self._observed_at is None:
             return Life.UNKNOWN
         quiet = self._observed_at - self._since[part]

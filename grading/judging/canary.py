@@ -65,7 +65,7 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     expected = CallCost(input_tokens=prompt.tokens, output_tokens=client.MAX_OUTPUT_TOKENS)
     limit = JudgePolicy.objects.current().daily_budget_usd
     if limit is not None and budget.spent_today(now) + budget.estimate(judge, expected) > limit:
-        return None  # unlike a session's call, it leaves the quota as it is
+        return None  # not by `budget.affords`, which would also hold back the calls for sessions until midnight
     row, is_new = CanaryRun.objects.get_or_create(
         canary=which,
         day=timezone.localdate(now),

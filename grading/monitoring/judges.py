@@ -485,9 +485,12 @@ def mixed_levels(now: dt.datetime) -> Iterable[Finding]:
     # The grader in use comes first, so that a judge's finding is about its latest change.
     for new, old in itertools.combinations(enough, 2):
         # A rubric that the site doesn't have can be compared with itself only.
-        kind = kinds.get(new.rubric, new.rubric)
-        about = f"{new.model}, {kind if new.rubric in kinds else f'rubric {kind[:4]}'}"[:150]
-        if about in reported or kind != kinds.get(old.rubric, old.rubric):
+        kind, old_kind = kinds.get(new.rubric, new.rubric), kinds.get(old.rubric, old.rubric)
+        if kind != old_kind:
+            continue
+        work = kind if new.rubric in kinds else f"rubric {new.rubric[:4]}"
+        about = f"{new.model}, {work}"[:150]
+        if about in reported:
             continue
         error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
         if abs(new.mean - old.mean) >= max(MAX_DIFFERENCE, MIN_ERRORS * error):

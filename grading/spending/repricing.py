@@ -84,7 +84,9 @@ def _cost_at(price: ModelPrice) -> F:
 
 
 def _replace_reported(sessions: QuerySet[Session]) -> None:
-    """Replace the rows of reported costs, which only sessions have whose cost is not known from their tokens."""
+    """Replace the rows of reported costs. Only a session with tokens of unknown cost has one: the part of its reported
+    cost that its other rows do not explain.
+    """
     SessionUsage.objects.filter(session__in=sessions, basis=CostBasis.REPORTED).delete()
     unknown = SessionUsage.objects.filter(session=OuterRef("pk"), cost_micro=None)
     incomplete = sessions.filter(Exists(unknown), cost_usd__isnull=False).annotate(priced=Sum("usage__cost_micro"))

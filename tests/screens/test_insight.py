@@ -4,8 +4,10 @@ import datetime as dt
 
 import pytest
 
+from grading.insight.core.results import Span
 from grading.models import JudgeJob, Rubric, Session, SessionFacts
 from grading.models.judging import Purpose
+from grading.screens.insight.trend_card import write_days
 from tests.casts.page import flat
 from tests.site import NOON
 
@@ -99,3 +101,16 @@ def test_a_channel_gets_the_letter_if_an_operator_wants(operator):
     operator.post("/settings/notices/add/", data)
     assert "The letter goes to 1 channel." in flat(operator.get("/insight/letter/"))
     assert "gets the weekly letter" in flat(operator.get("/settings/notices/"))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "text"),
+    [
+        (dt.date(2026, 3, 23), dt.date(2026, 3, 23), "23 Mar"),
+        (dt.date(2026, 3, 23), dt.date(2026, 3, 29), "23–29 Mar"),
+        (dt.date(2026, 3, 30), dt.date(2026, 4, 5), "30 Mar – 5 Apr"),
+        (dt.date(2025, 3, 1), dt.date(2026, 3, 5), "1 Mar 2025 – 5 Mar 2026"),
+    ],
+)
+def test_days_are_written_once_and_years_where_they_differ(first, last, text):
+    assert write_days(Span(first=first, last=last)) == text

@@ -99,6 +99,7 @@ def lines(
     panel_lines = []
     for entry in entries:
         line = PanelLine(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
+        # `entry.undo` is a grade. The person who gave it undoes their answer; anybody else withdraws the grade.
         answer = None if entry.undo is None else answered.get(entry.undo)
         if answer is not None and answer.reviewer == person:
             line = replace(line, undo=answer.pk)
@@ -111,7 +112,7 @@ def lines(
         undone = getattr(each, "undone_by", None) is not None
         line = PanelLine(
             at=each.created_at,
-            what=f"{describe(each)} by {each.reviewer.get_username()}" + ", undone later" * undone,
+            what=f"{describe(each)} by {each.reviewer.get_username()}{', undone later' if undone else ''}",
             detail=each.reason,
             source="human",
             undo=each.pk if each.reviewer == person and not undone else None,

@@ -124,9 +124,11 @@ def sessions_url(span: Span, narrowing: dict[str, str]) -> str:
 
 
 def write_days(span: Span) -> str:
-    """23–29 Mar; 30 Mar – 5 Apr."""
+    """23–29 Mar; 30 Mar – 5 Apr; 30 Dec 2025 – 2 Jan 2026."""
     if span.first == span.last:
         return f"{span.first:%-d %b}"
+    if span.first.year != span.last.year:
+        return f"{span.first:%-d %b %Y} – {span.last:%-d %b %Y}"
     if span.first.month == span.last.month:
         return f"{span.first:%-d}–{span.last:%-d %b}"
     return f"{span.first:%-d %b} – {span.last:%-d %b}"

@@ -220,12 +220,14 @@ def policy(request: StaffRequest) -> HttpResponse:
 
 
 def history() -> list[dict[str, Any]]:
-    """Every policy, the current one first, with what each changed."""
+    """The latest policies, the current one first, with what each changed."""
     rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
-    before = [numbers(row) for row in rows[1:]] + ([numbers(JudgePolicy())] if len(rows) <= LISTED else [])
+    earlier = [numbers(row) for row in rows[1:]]
+    if len(rows) <= LISTED:  # the first policy is among them, and changed the defaults
+        earlier.append(numbers(JudgePolicy()))
     return [
-        {"row": row, "numbers": _typed(numbers(row)), "changes": changes(was, numbers(row))}
-        for row, was in zip(rows, before, strict=False)
+        {"row": row, "numbers": _typed(numbers(row)), "changes": changes(before, numbers(row))}
+        for row, before in zip(rows[:LISTED], earlier, strict=True)
     ]
 
 
