@@ -121,7 +121,7 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
 
 
 def _sessions(bandit: Bandit) -> dict[int, int]:
-    """The number of sessions of each arm, by primary key: with a reward, or of a bandit of kind NAMES, all."""
+    """The number of sessions with a reward by the arm's primary key; of all sessions for a bandit of kind NAMES."""
     if bandit.kind == BanditKind.NAMES:
         by_model = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(by_model.annotate(n=Count("pk")))

@@ -85,7 +85,7 @@ class ArmRow:
 
     @property
     def has_faded(self) -> bool:
-        """Whether its sessions count for less than half their number because of their age, and of nothing else."""
+        """Whether the arm's sessions count for less than half their number, for no other reason than their age."""
         return not self.unconfirmed and not self.capped and self.graded < self.record.n / 2
 
     @property
@@ -116,7 +116,7 @@ def arm_rows(
     rows = []
     for name, arm in arm_posteriors.items():
         graded = sum(weights[name].values())
-        unconfirmed = sum(n for source, n in weights[name].items() if source in UNJUDGED)
+        unconfirmed_weight = sum(pseudo for source, pseudo in weights[name].items() if source in UNJUDGED)
         row = ArmRow(
             arm=arms[name],
             posterior=arm,
@@ -126,7 +126,7 @@ def arm_rows(
             proof=bars.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
             unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),
-            unconfirmed_weight=unconfirmed,
+            unconfirmed_weight=unconfirmed_weight,
             pending=pending.get(name, 0),
             record=records[name],
             ledger=f"{reverse('admin:bandit_ledgerentry_changelist')}?arm__id__exact={arms[name].pk}",

@@ -64,8 +64,8 @@ def stability(snapshot: BanditSnapshot) -> dict[str, str]:
     posterior = snapshot.outlook.posterior
     if posterior.changes is None:
         return {}
-    coin = posterior.mean * (1 - posterior.mean)
-    steps = (posterior.changes.drift * coin / posterior.evidence_scale) ** 0.5
+    bernoulli_variance = posterior.mean * (1 - posterior.mean)
+    steps = (posterior.changes.drift * bernoulli_variance / posterior.evidence_scale) ** 0.5
     return {
         name: "steady" if step < MAX_STEADY_STEP else f"changes by about {thousandths(step)} per day"
         for name, step in zip(posterior.names, steps.tolist(), strict=True)

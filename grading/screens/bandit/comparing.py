@@ -57,13 +57,13 @@ def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]
     if not contexts:
         return None
     cells: dict[tuple[str, str], ContextCell] = {}
-    for key, (n, s, q, *_), day_count in zip(keys, sums, day_counts, strict=True):
+    for key, (n, total, squares, *_), day_count in zip(keys, sums, day_counts, strict=True):
         if n <= 0:
             continue
         mean_reward = None
         if n >= MIN_REWARDS and day_count >= MIN_DAYS:
-            mean = s / n / MICRO
-            variance = max(q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
+            mean = total / n / MICRO
+            variance = max(squares / MICRO**2 - n * mean**2, 0.0) / (n - 1)
             mean_reward = estimate(mean, variance / n, n - 1)
         cells[key] = ContextCell(n=n, days=day_count, estimate=mean_reward)
     lines = (

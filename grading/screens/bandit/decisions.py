@@ -71,14 +71,14 @@ class DecisionLog:
 def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> DecisionLog:
     """The decisions made until `until`. Two queries."""
     selections = Selection.objects.filter(bandit=bandit, created__lte=until).defer("explanation", "requested")
-    counted = list(selections.select_related("arm__merged_into", "executed_arm__merged_into")[:COUNTED])
-    finished = [row for row in counted if row.executed_arm_id][:FINISHED]
+    latest = list(selections.select_related("arm__merged_into", "executed_arm__merged_into")[:COUNTED])
+    finished = [row for row in latest if row.executed_arm_id][:FINISHED]
     differed = [row for row in finished if is_substituted(row)]
     return DecisionLog(
-        lines=lines(counted[:LISTED], until),
-        shares=shares(counted, titles),
-        unused=unused(counted, until),
-        counted=counted,
+        lines=lines(latest[:LISTED], until),
+        shares=shares(latest, titles),
+        unused=unused(latest, until),
+        counted=latest,
         agreement=agreement(len(finished), differed),
         is_much=len(differed) >= MIN_SUBSTITUTED_SHARE * max(len(finished), 1),
     )
@@ -96,14 +96,15 @@ def is_unused(row: Selection, until: dt.datetime) -> bool:
 
 def unused(rows: Sequence[Selection], until: dt.datetime) -> str:
     """Which agents' decisions led to no session, the most first, as text; empty if none."""
-    total = Counter(row.agent for row in rows)
-    over = Counter(row.agent for row in rows if is_unused(row, until))
-    if not over:
+    decisions_by_agent = Counter(row.agent for row in rows)
+    unused_by_agent = Counter(row.agent for row in rows if is_unused(row, until))
+    if not unused_by_agent:
         return ""
-    each = [f"{agent or 'no agent'} {n} of {total[agent]}" for agent, n in over.most_common(MAX_NAMED)]
-    more = " and others" if len(over) > MAX_NAMED else ""
-    agents = f"{', '.join(each)}{more}"
-    return f"Of the last {len(rows)} decisions, {over.total()} led to no session within a day ({agents})."
+    most = unused_by_agent.most_common(MAX_NAMED)
+    agents = ", ".join(f"{agent or 'no agent'} {n} of {decisions_by_agent[agent]}" for agent, n in most)
+    more = " and others" if len(unused_by_agent) > MAX_NAMED else ""
+    total = unused_by_agent.total()
+    return f"Of the last {len(rows)} decisions, {total} led to no session within a day ({agents}{more})."
 
 
 def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:
@@ -134,7 +135,8 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShar
     expected: Counter[str] = Counter()
     for row in rows:
         for name, chance in row.eligible.items():
-            expected[name] += 0 if isinstance(chance, str) else chance
+            if not isinstance(chance, str):  # a text is the reason why the arm was not eligible
+                expected[name] += chance
     chosen = Counter(row.arm.name for row in rows)
     ran = Counter(row.executed_arm.name for row in rows if row.executed_arm is not None)
     names = [name for name in {*expected, *chosen, *ran} if expected[name] or chosen[name] or ran[name]]

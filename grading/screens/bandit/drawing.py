@@ -13,7 +13,7 @@ from grading.screens.bandit.query import QueryRefused, quoted
 from grading.screens.charts import bars
 
 DRAWS = 100
-MAX_NUMBER = 1_000_000
+MAX_NUMBER, MAX_DIGITS = 1_000_000, 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def try_draw(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime
     """The trial with the number `text`; None for an empty text. Raises QueryRefused."""
     if not text.strip():
         return None
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MAX_NUMBER):
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS and 0 < int(text) <= MAX_NUMBER):
         raise QueryRefused(f"The draw needs a number from 1 to {MAX_NUMBER:,}; got {quoted(text)}.")
     number, decision_id = int(text), f"preview-{int(text)}"
     try:

@@ -67,13 +67,13 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
         unheard = Flag.objects.open().filter(rule=unheard_arm.id).order_by()
         waiting = by_arm(arms, unheard.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for kind, (n, s, _, cost, costed) in snapshot.rewards.totals():
-        sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
+    for kind, (n, reward, _squares, cost, costed) in snapshot.rewards.totals():
+        sums[kind.arm].update({"n": n, "reward": reward, "cost": cost, "costed": costed})
     return {
         name: Record(
             n=sum_of["n"],
             productive=productive.get(name, 0),
-            raw=sum_of["s"] / sum_of["n"] / MICRO if sum_of["n"] else None,
+            raw=sum_of["reward"] / sum_of["n"] / MICRO if sum_of["n"] else None,
             as_read=snapshot.reading.plain_means.get(name),
             cost_usd=sum_of["cost"] / sum_of["costed"] / MICRO if sum_of["costed"] else None,
             costed=sum_of["costed"],
@@ -87,7 +87,7 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
 
 
 def infrastructure_failures(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
-    """How many sessions of each arm infrastructure ended, up to the page's date, among those received by then."""
+    """By arm, the number of sessions that infrastructure ended by `at.until`, received by `at.known_by`."""
     columns = COLUMNS.get(bandit.name)
     if columns is None:
         return {}

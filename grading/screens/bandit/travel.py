@@ -129,13 +129,14 @@ class BanditSnapshot:
     @property
     def how(self) -> str:
         """How rewards are read, as two sentences."""
+        baseline, calibration = self.bandit.baseline, self.calibration
         parts = []
         if self.policy.cost_weight:
             parts.append(f"less {self.policy.cost_weight:g} for each dollar")
-        if self.policy.baseline:
-            parts.append(f"less the {self.bandit.baseline and self.bandit.baseline.name} mean")
-        if self.is_calibrated:
-            parts.append(f"by calibration version {self.calibration and self.calibration.version}")
+        if baseline is not None and self.policy.baseline:
+            parts.append(f"less the {baseline.name} mean")
+        if calibration is not None and self.is_calibrated:
+            parts.append(f"by calibration version {calibration.version}")
         read = f"Adjusted: {', '.join(parts)}." if parts else "Rewards are used unchanged."
         return f"{read} “Raw” means as the graders gave them."
 

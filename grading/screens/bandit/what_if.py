@@ -69,9 +69,9 @@ class OutageChoice:
 
 def choices(snapshot: BanditSnapshot) -> list[str]:
     """The sources that have weight in this bandit, in the order of the legend."""
-    counted = {e.source for arm in snapshot.outlook.arms.values() for e in arm.evidence if e.pseudo}
-    counted.discard(ABSTAINED)
-    return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
+    sources = {each.source for arm in snapshot.outlook.arms.values() for each in arm.evidence if each.pseudo}
+    sources.discard(ABSTAINED)
+    return sorted(sources, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 
 def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datetime) -> list[OutageChoice]:
@@ -134,17 +134,18 @@ def _with_grade(snapshot: BanditSnapshot, text: str, grade: str, titles: Mapping
         value = checked_value(float(grade))
     except ValueError:
         raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {quoted(grade)}.") from None
-    every = changes_of([(session, value)])
-    changes = every.get(snapshot.bandit.name)
+    changes_by_bandit = changes_of([(session, value)])
+    changes = changes_by_bandit.get(snapshot.bandit.name)
     if not changes:
         raise QueryRefused(
             f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
-    before, after = what_if_changed(snapshot.bandit.name, every, now)
+    before, after = what_if_changed(snapshot.bandit.name, changes_by_bandit, now)
     arm_moves = moves(snapshot.bandit.name, before, after, touched={change.arm for change in changes})
+    subject = session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else "graded"
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
-        short=f"if {session.short_id if len(session.short_id) <= MAX_ID_IN_HEAD else 'graded'} = {number(value)}",
+        short=f"if {subject} = {number(value)}",
         moves=arm_moves,
         effect=describe_moves(arm_moves, titles=titles),
         after=after,
@@ -160,7 +161,7 @@ def find_session(text: str) -> Session:
     is_key = text.isascii() and text.isdecimal() and len(text) <= MAX_KEY_DIGITS
     if is_key and (session := Session.objects.filter(pk=int(text)).first()):
         return session
-    ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()
+    ends = Q(external_id__iendswith=text) if len(text) >= MIN_ID_ENDING else Q()  # an empty Q adds nothing to the other
     matches = list(Session.objects.filter(Q(external_id=text) | ends)[:3])
     matches = [each for each in matches if each.external_id == text] or matches
     if not matches:
