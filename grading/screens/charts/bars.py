@@ -38,7 +38,7 @@ BINS = 10
 
 def share_bar(css: str, part: float, whole: float, label: str) -> SafeString:
     """A horizontal bar, `part` of `whole`; hatched without a class."""
-    return wide(BAR, [_bar(css, part, whole, label) if part else ""], label)
+    return wide(BAR, [_bar(css, part, whole, label)], label)
 
 
 def gauge(used: float, limit: float, reserved: float, label: str) -> SafeString:
@@ -147,7 +147,7 @@ class RewardDifference:
 
 
 def reach(differences: Iterable[RewardDifference]) -> float:
-    """The smallest round number, at most 1, such that an axis from its negative to it covers all intervals."""
+    """The smallest round number n, at most 1, such that an axis from −n to n covers all intervals."""
     most = max((max(-each.low, each.high) for each in differences), default=0.0)
     return min(round_up(most, least=LEAST_REACH), 1.0)
 

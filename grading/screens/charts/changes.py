@@ -19,7 +19,7 @@ BAR_SHARE, NARROW_SHARE = 0.36, 0.55
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStep:
-    """A part of a difference. `value` is None if it is unknown; `is_sure` if it is one part alone."""
+    """A part of a difference. `value` is None if it is unknown; `is_sure` if it can be told apart from other parts."""
 
     name: str
     value: float | None
@@ -39,7 +39,7 @@ def waterfall(
 ) -> SafeString:
     """From the mean before to the mean after: rises are filled, falls outlined, parts that can't be told apart hatched.
 
-    A narrow picture has names and numbers. A wide one has a column for each step, as what is printed below it.
+    A narrow picture has names and numbers. A wide one has none: the page prints them below its columns.
     """
     plot = _Plot(size, scale, len(steps) + 2)
     ends = (write_value(before), write_value(after))
@@ -87,7 +87,8 @@ class _Plot:
         box = (x - self.half, top, 2 * self.half, max(bottom - top, 1.5))
         css = "f-rise" if step.is_sure and step.value > 0 else "f-fall"
         marks = [rect(css, box, step.label), "" if step.is_sure else hatch(box, "hatch-line")]
-        return marks + self._labels(column, bottom + 14 if step.value < 0 else top - 6, step.label, step.name)
+        label_y = bottom + 14 if step.value < 0 else top - 6
+        return marks + self._labels(column, label_y, step.label, step.name)
 
     def join(self, column: int, value: float) -> str:
         """The line from a column to the next."""

@@ -64,8 +64,8 @@ def ridges(
     def scale(curve: Sequence[Point]) -> list[Point]:
         """The visible part of a curve in pixels."""
         peak = _peak(curve)
-        y = (height - 12) / (top * math.sqrt(peak))
-        return [(x * width, base - density * y) for x, density in curve if density > VISIBLE * peak]
+        pixels_per_density = (height - 12) / (top * math.sqrt(peak))
+        return [(x * width, base - density * pixels_per_density) for x, density in curve if density > VISIBLE * peak]
 
     pictures = {}
     for name, curve in curves.items():
@@ -246,8 +246,9 @@ def climb(points: Sequence[tuple[int, float]]) -> SafeString:
     x, y = Axis(0, max(sessions, 1), 28, width - 8), Axis(0, top, height - 20, 16)
     path: list[Point] = []
     for count, share in points:
-        at = (x.at(count), y.at(share))
-        path += [(at[0], path[-1][1]), at] if path else [at]
+        if path:  # a horizontal line, then a step
+            path.append((x.at(count), path[-1][1]))
+        path.append((x.at(count), y.at(share)))
     marks = []
     for share in (0.0, top):
         marks.append(line("grid", x.start, y.at(share), x.end, y.at(share)))

@@ -129,15 +129,15 @@ def _outages_above(outages: Iterable[OutageSpan], columns: Sequence[Column], rig
     """Marks above the columns: a line as wide as the bar, with the hours of the outage in red. The last few outages
     have labels.
     """
-    visible = [(outage, days) for outage in outages if (days := _days(outage, columns))]
-    outage_days = {column.day for _outage, days in visible for column in days}
+    visible = [(outage, own_columns) for outage in outages if (own_columns := _days(outage, columns))]
+    outage_days = {column.day for _outage, own_columns in visible for column in own_columns}
     marks = [rect("f-rule", (each.x, each.top - GAP, each.width, 1), "") for each in columns if each.day in outage_days]
-    for outage, days in visible:
-        marks += [_outage_hours(outage, column) for column in days]
+    for outage, own_columns in visible:
+        marks += [_outage_hours(outage, column) for column in own_columns]
     raised = [replace(each, top=each.top - GAP) if each.day in outage_days else each for each in columns]
     labels: list[_Label] = []
-    for outage, days in visible[-LABELLED:]:
-        label = _place_label(outage, days[-1], raised, labels, right_end)
+    for outage, own_columns in visible[-LABELLED:]:
+        label = _place_label(outage, own_columns[-1], raised, labels, right_end)
         labels.append(label)
         marks.append(text(label.x1, label.y, outage.short or outage.label, "start", "red"))
     return marks
@@ -162,7 +162,7 @@ def _place_label(
     x2 = x1 + width
     tops_below = [each.top for each in columns if each.x < x2 and each.x + each.width > x1]
     y = min(tops_below or [column.top]) - 4
-    for each in sorted(labels, key=lambda label: -label.y):
+    for each in sorted(labels, key=lambda label: -label.y):  # the lowest first
         if each.x1 < x2 and each.x2 > x1 and abs(each.y - y) < LINE:
             y = each.y - LINE
     return _Label(x1=x1, x2=x2, y=y)
@@ -173,6 +173,7 @@ def _hour(time: dt.datetime) -> float:
 
 
 def _days(outage: OutageSpan, columns: Sequence[Column]) -> list[Column]:
+    """The columns of the days on which the outage lasted."""
     return [column for column in columns if outage.since.date() <= column.day <= outage.until.date()]
 
 
@@ -252,7 +253,8 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
     the past has at least one point.
     """
     width, height = size
-    start, end = past[0][0], max(past[-1][0], future[-1][0] if future else past[-1][0])
+    start = past[0][0]
+    end = max(past[-1][0], future[-1][0]) if future else past[-1][0]
     ceiling = round_up(max(waiting for _, waiting in (*past, *future)))
     x = Axis(0, max((end - start).total_seconds(), 60), 34, width - 8)
     y = Axis(0, ceiling, height - 20, 20)
