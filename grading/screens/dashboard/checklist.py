@@ -175,7 +175,8 @@ def three_grades(graded: int, tried: SamplesTried) -> Step:
     count = min(graded, ENOUGH_GRADES)
     url, button = reverse("admin:review"), "Review"
     if tried.next_url:
-        url, button = tried.next_url, "Try another sample" if tried.count else "Try it on a sample"
+        url = tried.next_url
+        button = "Try another sample" if tried.count else "Try it on a sample"
     return Step(
         title="Grade three sessions",
         done=count >= ENOUGH_GRADES,

@@ -113,7 +113,8 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
     if (at := view.forecast.at) is not None and view.waiting:
         # Within a day the hour is enough.
         is_near = at - timezone.now() < dt.timedelta(days=1)
-        drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
+        time = f"{timezone.localtime(at):%H:%M}" if is_near else moment(at)
+        drained.append(f"none left at about {time}")
     return {
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
@@ -122,7 +123,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
 
 
 def sample(user: User, now: dt.datetime) -> dict[str, Any]:
-    """What the page will show, from the samples."""
+    """What the page will show once the site has sessions of its own, computed from the samples."""
     figures = trust(now, Whose.SAMPLES)
     items = waiting(user, SAMPLES).annotate(hidden=judged())
     queued = claims.in_order(user, items, SAMPLES, size=LISTED)

@@ -29,7 +29,9 @@ LONGEST_REASON = 5000
 
 @staff_view("grading.view_session", methods=["GET"])
 def start(request: StaffRequest) -> HttpResponseBase:
-    """Claim the next session and redirect to it; the empty desk if there is none."""
+    """Claim the next session and redirect to it; the empty desk if there is none. With `view`, the choice of the
+    select above the queue, redirect to the queue filtered by it.
+    """
     if "view" in request.GET:
         chosen = QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
@@ -81,7 +83,8 @@ def answer(request: StaffRequest, pk: int) -> HttpResponseBase:
         return page.render(request, session, form=form, message=message, status=STALE)
     except CorrectionError as error:
         # A refusal for lack of a reason reveals how far the hidden reward is, so the blind grade is stored first.
-        problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
+        problem = str(error)
+        wants_reason = form.verdict in GRADING and not form.cleaned_data["reason"]
         if wants_reason and seen.hides_judge(session, user):
             notes.reveal(session, user, form.grade)
             problem = f"{problem} Your blind grade is kept. The judge’s grade is now shown."
@@ -103,7 +106,7 @@ def reveal(request: StaffRequest, pk: int) -> HttpResponseBase:
     on the session's own page.
     """
     session, form = _session(pk), AnswerForm(request.POST)
-    form.is_valid()
+    form.is_valid()  # fills `cleaned_data`, which `form.grade` reads
     notes.reveal(session, request.user, form.grade)
     if request.POST.get("back") == "session":
         return redirect(session)
@@ -215,11 +218,12 @@ def _address(request: StaffRequest, session: Session, **more: int) -> str:
 
 
 def _next(request: StaffRequest, user: User) -> ReviewItem | None:
+    """The next item for the user, claimed if they may grade; None if there is none."""
     filters = filters_of(request)
     if user.has_perm(page.MAY_GRADE):
         return claims.next_for(user, new_claim(), filters)
-    first = claims.in_order(user, waiting(user, filters), filters, size=1).items
-    return first[0][0] if first else None
+    queued = claims.in_order(user, waiting(user, filters), filters, size=1)
+    return next((item for item, _place in queued.items), None)
 
 
 def _stale(request: StaffRequest, session: Session, form: AnswerForm, error: StaleReview) -> HttpResponse:

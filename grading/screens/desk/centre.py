@@ -43,7 +43,7 @@ def load_context(
     received = list(session.evidence.all())
     judge = chain.latest_grade(grades, Source.JUDGE)
     graded = [each for each in reversed(all_answers) if each.value is not None]
-    still_count = [each for each in graded if getattr(each, "undone_by", None) is None]
+    current_answers = [each for each in graded if getattr(each, "undone_by", None) is None]
     tiles = chain.tiles(settlements[-1] if settlements else None)
     if waits:
         _await_person(tiles)
@@ -63,7 +63,7 @@ def load_context(
             hides=hides,
         ),
         # The grades that people gave and did not take back, newest first.
-        "answers": [] if hides else still_count,
+        "answers": [] if hides else current_answers,
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
         **outcomes.context(session),
         **_tab(request, session, received, citations=[] if hides else chain.citations(judge)),
@@ -94,8 +94,9 @@ def rationale(judge: Grade) -> dict[str, Any]:
 
 def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
     """What the current tab shows, and the row of tabs above it."""
-    tab = request.GET.get("tab", "")
-    current = tab if tab in TABS else "transcript" if "event" in request.GET else "evidence"
+    current = request.GET.get("tab", "")
+    if current not in TABS:
+        current = "transcript" if "event" in request.GET else "evidence"
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
     context: dict[str, Any] = {
         "work_counts": work_counts(session),
@@ -124,7 +125,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
 
 
 def _tabs(request: HttpRequest, current: str, *, counts: Mapping[str, int]) -> list[panes.Tab]:
-    """The row of tabs. Each links to the same page without what belongs to another tab, or to an answer just given."""
+    """The row of tabs. Each links to the same page without the parameters of other tabs and of an answer just saved."""
     query = request.GET.copy()
     for key in ("tab", "event", "page", "q", "after", "saved"):
         query.pop(key, None)

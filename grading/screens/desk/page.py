@@ -125,7 +125,7 @@ def _person(user: User, *, may_grade: bool) -> dict[str, Any]:
     which scripts read the CSRF token.
     """
     last = answers.last_of(user) if may_grade else None
-    done_today = 0 if last is None else vars(last)["today"] or 0
+    done_today = 0 if last is None else vars(last)["today"] or 0  # annotated by `last_of`
     return {"may_grade": may_grade, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done_today}
 
 

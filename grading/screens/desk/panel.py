@@ -45,8 +45,10 @@ class AnswerForm(VerdictForm):
     def seconds(self) -> float | None:
         """Seconds from opening the page to answering; None if the page sent no time or an invalid one."""
         opened = self.cleaned_data.get("opened")
-        since = None if opened is None else timezone.now().timestamp() - opened
-        return since if since is not None and 0 <= since <= LONGEST_SECONDS else None
+        if opened is None:
+            return None
+        elapsed = timezone.now().timestamp() - opened
+        return elapsed if 0 <= elapsed <= LONGEST_SECONDS else None
 
     @property
     def problem(self) -> str:
@@ -94,7 +96,7 @@ class GradeEffect:
 
     @property
     def stops(self) -> list[Stop]:
-        labels = [value[: len(".1")] for value in STOPS]
+        labels = [value[:2] for value in STOPS]  # ".1" for ".10"
         return [
             Stop(value=value, label=label, chosen=self.value is not None and float(value) == round(self.value, 2))
             for value, label in zip(STOPS, labels, strict=True)

@@ -107,7 +107,7 @@ class Rail:
 
     @property
     def after(self) -> QueueRow | None:
-        """The nearest row after it that nobody else has claimed; the first such row if the session is not listed."""
+        """The nearest row after the session on the desk that nobody else has claimed; the first if it is not listed."""
         return next((row for row in self.rows[self.place or 0 :] if not row.held_by), None)
 
     @property
@@ -165,11 +165,12 @@ def _options(
         ("Your views", [(view.name, view.query) for view in own_views]),
         ("Views of others", [(view.name, view.query) for view in other_views]),
     )
-    return tuple(
-        (title, tuple(Option(title=name, query=query, chosen=query == filters.query) for name, query in choices))
-        for title, choices in groups
-        if choices
-    )
+    option_groups = []
+    for title, choices in groups:
+        options = tuple(Option(title=name, query=query, chosen=query == filters.query) for name, query in choices)
+        if options:
+            option_groups.append((title, options))
+    return tuple(option_groups)
 
 
 def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *, hidden: bool) -> str:

@@ -12,7 +12,7 @@ WRONG = ("invalid", "min_value", "max_value", "max_digits", "max_decimal_places"
 
 
 class VerdictForm(forms.Form):
-    """A form adds its own `answer`. `takes_value`: the answers with which a value in [0, 1] counts."""
+    """A subclass adds the field `answer`. `takes_value`: the answers with which a value in [0, 1] counts."""
 
     takes_value: ClassVar[Collection[Answer]] = GRADING
 
@@ -28,6 +28,7 @@ class VerdictForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = self.cleaned_data
+        # An invalid value is missing from `cleaned`, and has an error already.
         if cleaned.get("answer") == Answer.GRADE and "value" in cleaned and cleaned["value"] is None:
             self.add_error("value", OUT_OF_RANGE)
         return cleaned
