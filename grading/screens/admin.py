@@ -25,20 +25,10 @@ class AgentAdmin(UndeletableAdmin):
 class ApiTokenAdmin(UndeletableAdmin):
     """Tokens are made, narrowed, rotated and revoked on the connect page; here they are looked at and revoked."""
 
-    list_display = (
-        "agent",
-        "hint",
-        "scope",
-        "note",
-        "created_by",
-        "created_at",
-        "last_used_at",
-        "expires_at",
-        "revoked_at",
-    )
+    fields = ("agent", "hint", "scope", "note", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_display = fields
     list_select_related = ["agent", "created_by"]
     list_filter = ["scope", "agent"]
-    fields = ("agent", "hint", "scope", "note", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at")
     readonly_fields = ("agent", "hint", "scope", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at")
     actions = ["revoke"]
 
@@ -113,7 +103,7 @@ class GradingAdminSite(admin.AdminSite):
     final_catch_all_view = False
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Django's, without a redirect that tells any member of staff whether a row exists."""
+        """Django's URLs without `view_on_site`, whose redirect tells any member of staff whether a row exists."""
         return [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
 
 

@@ -110,7 +110,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 @staff_view("grading.add_apitoken")
 def arrival(request: StaffRequest, pk: int) -> TemplateResponse:
-    """What a token has brought so far: a part of the page, which asks for it until the first session is there."""
+    """A part of the page: the first session that was submitted with the token. The page polls it until there is one."""
     token = get_object_or_404(ApiToken.objects.select_related("agent"), pk=pk)
     sent = Session.objects.filter(agent=token.agent, received_at__gte=token.created_at, submissions__token=token)
     context = {"token": token, "session": sent.select_related("harness").order_by("received_at").first()}

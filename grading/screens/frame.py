@@ -67,8 +67,9 @@ class SiteNow:
     def top(self) -> str:
         """A hash of what the banners at the top of the pages show."""
         alarms = [(alarm.pk, alarm.detail, alarm.acknowledged_at) for alarm in self.alarms]
-        quota = self.quota and (self.quota.state, self.quota.reason, self.quota.detail, self.quota.until)
-        return mark([self.cannot_write, alarms, quota])
+        quota = self.quota
+        quota_parts = None if quota is None else (quota.state, quota.reason, quota.detail, quota.until)
+        return mark([self.cannot_write, alarms, quota_parts])
 
     @property
     def version(self) -> str:

@@ -155,5 +155,5 @@ def _upgrade() -> Upgrade:
     return Upgrade(
         lacking=[f"{app}.{name}" for app, name in schema.missing()],
         unknown=[f"{app}.{name}" for app, name in schema.unknown(applied)],
-        latest={app: max(name for each, name in applied if each == app) for app in OURS},
+        latest={app: max(name for applied_app, name in applied if applied_app == app) for app in OURS},
     )

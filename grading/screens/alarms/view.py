@@ -110,9 +110,10 @@ def _rules_by_group() -> dict[str, list[dict[str, Any]]]:
     open_rules = set(Alarm.objects.filter(resolved_at=None).values_list("rule", flat=True))
     groups: dict[str, list[dict[str, Any]]] = {"Open now": [], "Alarms": [], "Advisories": []}
     for rule in sorted(RULES.values(), key=lambda rule: rule.title):
-        title = "Advisories" if is_advisory(rule.id) else "Alarms"
+        kind = "Advisories" if is_advisory(rule.id) else "Alarms"
+        group = "Open now" if rule.id in open_rules else kind
         first, _, more = rule.means.partition(". ")
-        groups["Open now" if rule.id in open_rules else title].append(
+        groups[group].append(
             {
                 "title": rule.title,
                 "first": f"{first.removesuffix('.')}.",
@@ -164,7 +165,9 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
 
 
 def _counts(sessions: Sequence[Session]) -> dict[int, float]:
-    """How much each session's reward counts in the category bandit, in [0, 1]; without an arm there, its own weight."""
+    """How much each session's reward counts in the category bandit, in [0, 1], by the session's primary key. A reward
+    from which that bandit has not learned has the weight of its settlement.
+    """
     reader = calibrating.CalibrationReader(priority.BANDIT)
     counts = {session.pk: session.settlement.weight for session in sessions if session.settlement is not None}
     keys = {session.observation: session.pk for session in sessions}
@@ -175,7 +178,7 @@ def _counts(sessions: Sequence[Session]) -> dict[int, float]:
 
 
 def _counting(rows: Sequence[AlarmRow], reached: reach.AlarmReach | None) -> int | None:
-    """How many rewards of the arm that the sessions move most count more than 0; None outside the category bandit."""
+    """How many rewards of the rows of the arm that moves most count more than 0; None outside the category bandit."""
     if reached is None or reached.bandit != priority.BANDIT:
         return None
     own = [row for row in rows if row.session.category and row.session.category.current.name == reached.arm]
@@ -183,7 +186,7 @@ def _counting(rows: Sequence[AlarmRow], reached: reach.AlarmReach | None) -> int
 
 
 def _verdicts_label(whole: int, count: int) -> str:
-    """The button that asks for verdicts on `whole` of `count` sessions: while the judge is out, for when."""
+    """The label of the button for `whole` verdicts on `count` sessions. While the judge is out, it says for when."""
     quota = first_quota()
     if quota is not None and quota.is_out:
         when = f" for {timezone.localtime(quota.until):%H:%M %Z}" if quota.until else ""
@@ -207,7 +210,6 @@ def _answers(
     if alarm.resolved_at is not None:
         return
     user, count = request.user, len(sessions)
-    them = counted(count, "session")
     chosen = urlencode({"session": [session.pk for session in sessions]}, doseq=True)
     if sessions and user.has_perm("grading.change_quota"):
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
@@ -227,8 +229,8 @@ def _answers(
         chosen = urlencode({"session": [each.pk for each in waiting]}, doseq=True)
         back = ""
         if reached is not None and len(waiting) == count:
-            arm = reached.without
-            back = f"{arm.arm} goes back to {arm.share_before:.0f} of the next 100. "
+            move = reached.without
+            back = f"{move.arm} goes back to {move.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
             label=f"Take {them} out of the bandits",
             effect=f"{back}You preview all changes, give one reason, and can undo everything in one step.",

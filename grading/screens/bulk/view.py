@@ -148,7 +148,7 @@ def _sentences(sums: bulk.BulkPreview) -> list[str]:
 
 def _sessions(count: int, verb: str) -> str:
     """The start of a sentence: "1 session gets", "2 sessions get"."""
-    return f"{counted(count, 'session')} {verb}{'s' * (count == 1)}"
+    return f"{counted(count, 'session')} {verb}{'s' if count == 1 else ''}"
 
 
 @staff_view("grading.add_grade")

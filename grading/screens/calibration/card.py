@@ -76,7 +76,7 @@ class KindRow:
 
     @property
     def half_width(self) -> float:
-        """Half of the 90 % interval of one session's verdict about its fallback as read."""
+        """Half of the 90 % interval in which the verdict on one session lies around its calibrated fallback."""
         return NORMAL_90 * self.estimate.deviation
 
 
@@ -162,7 +162,7 @@ def _todo(last: CalibrationVersion | None, pairs: int) -> str:
 def _kinds(
     calibration: FallbackCalibration, pairs: Sequence[JudgedSession], titles: Mapping[str, str]
 ) -> list[KindRow]:
-    """The kinds with most pairs first, fallbacks before abstentions; `titles` of the arms."""
+    """A row for each kind: fallbacks before abstentions, those with most pairs first. `titles` has the arms' titles."""
     by_arm: dict[tuple[Kind, str], list[JudgedSession]] = defaultdict(list)
     for pair in pairs:
         by_arm[pair.kind, pair.arm].append(pair)
@@ -221,13 +221,12 @@ def card(
     proposed = calibrating.proposal(bandit.name, now, current=current)
     changes = moves(bandit.name, proposed.now, proposed.after)
     has_shares = bandit.kind == BanditKind.CHOICE
+    offsets = [(offset, proposed.rewards.get(offset.key, 0)) for offset in proposed.offsets]
     return CalibrationCard(
         proposed=proposed,
         status=f"{status(proposed.last)} {weight_rule(bandit, proposed.last)}",
         why=_why(proposed, who="you" if may_operate else "an operator"),
-        offsets=[
-            (offset, n) for offset in proposed.offsets if (n := proposed.rewards.get(offset.key, 0)) or offset.pairs
-        ],
+        offsets=[(offset, rewards) for offset, rewards in offsets if rewards or offset.pairs],
         moves=changes[:MOVES_SHOWN],
         more=max(len(changes) - MOVES_SHOWN, 0),
         effect=describe_moves(changes, shares=has_shares),

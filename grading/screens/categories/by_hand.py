@@ -89,12 +89,12 @@ def undo(request: StaffRequest, pk: int) -> HttpResponse:
 def of_session(session: Session) -> dict[str, Any]:
     """The context about a session's category: where it came from, overruled words, and the choices."""
     category_words = provenance.load_words(session)
-    holding = provenance.effective_word(category_words)
+    effective_word = provenance.effective_word(category_words)
     return {
         "given": provenance.provenance_of(session, category_words),
         "words": category_words,
-        "undo": None if holding is None or holding.change is None else holding.change,
-        "overruled": [word for word in category_words if word.undone_at is None and word is not holding],
+        "undo": None if effective_word is None else effective_word.change,
+        "overruled": [word for word in category_words if word.undone_at is None and word is not effective_word],
         "categories": categories(),
         "name": uuid.uuid4(),  # of the change, so that a form that is sent twice is applied once
     }

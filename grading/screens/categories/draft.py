@@ -93,5 +93,6 @@ def choices() -> dict[str, list[tuple[str, str]]]:
 
 
 def _filled(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows, and blank ones after them up to MAX_CONDITIONS in all."""
     blank = {"field": Field.WORDS.value, "test": Test.CONTAINS.value, "values": ""}
     return [*rows, *({**blank} for _ in range(conditions.MAX_CONDITIONS - len(rows)))]

@@ -70,16 +70,17 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
     saved = rows = list(_rules())
     if draft is not None and draft.is_complete:
         draft_row = draft.row()
-        is_new = draft_row.pk is None
-        rows = [*rows, draft_row] if is_new else [draft_row if row.pk == draft_row.pk else row for row in rows]
+        rows = [draft_row if row.pk == draft_row.pk else row for row in saved]
+        if draft_row.pk is None:
+            rows.append(draft_row)
     uncategorised_reach = reach.uncategorised(rows)
     others = reach.others(rows)
     reaches = [uncategorised_reach, others] if draft is not None and draft.others else [uncategorised_reach]
-    reach_by_enabled_rule = iter(uncategorised_reach.rules)
+    reaches_of_enabled = iter(uncategorised_reach.rules)  # in the order of the rows, without those of disabled rules
     own_reach = None
     lines = []
     for row in rows:
-        rule_reach = next(reach_by_enabled_rule) if row.is_on else RuleReach()
+        rule_reach = next(reaches_of_enabled) if row.is_on else RuleReach()
         is_draft = draft is not None and (row.pk is None or (draft.rule is not None and row.pk == draft.rule.pk))
         if is_draft:
             own_reach = rule_reach
@@ -93,7 +94,7 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
     examples = dict(list(uncategorised_reach.why.items())[:NAMED])
     return {
         "title": "Categories",
-        "lines": [line for line in lines if not (line["is_draft"] and line["rule"].pk is None)],
+        "lines": [line for line in lines if line["rule"].pk is not None],
         "draft": draft,
         "draft_number": draft.rule.position if draft and draft.rule else len(saved) + 1,
         "own": own_reach,

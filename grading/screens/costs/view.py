@@ -63,7 +63,7 @@ class CostFilterForm(forms.Form):
         tested = costs.tests_since(oldest).order_by().values_list("model", flat=True).distinct()
         choices = [("", "any"), *((name, name) for name in sorted({*judged, *tested}))]
         self.fields["model"].choices = choices  # type: ignore[attr-defined] # a ChoiceField, declared above
-        self.is_valid()
+        self.is_valid()  # fills `cleaned_data`, which the methods read
 
     @property
     def start(self) -> dt.datetime:
@@ -88,7 +88,7 @@ class CostFilterForm(forms.Form):
         return is_chosen and (chosen.get("agent") is None or chosen["agent"].pk == row.agent)
 
     def tests(self) -> QuerySet[JudgeKeyTest]:
-        """The tests of the key by the filters: none if something is chosen that only sessions have."""
+        """The tests of the key that the filters include: none if they name an agent, an outcome or another purpose."""
         chosen = self.cleaned_data
         rows = costs.tests_since(self.start)
         if chosen.get("agent") or chosen.get("outcome") or chosen.get("purpose") not in {"", None, KEY_TEST}:
@@ -119,7 +119,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "title": "Judge’s costs",
         "filters": filters,
         "read_at": read_at,
-        "total": dict(costs.sum_by(spends)).get((), Spend()),
+        "total": dict(costs.sum_by(spends)).get((), Spend()),  # by no column: the only key is ()
         "chart": chart(by_day, timezone.localdate(filters.start)),
         "tables": splits,
         "splits": [table for table in splits if len(table["rows"]) > 1],  # one row repeats the total

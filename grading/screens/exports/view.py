@@ -29,7 +29,7 @@ def as_csv(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]])
 def as_jsonl(name: str, rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
     """A file with one JSON object per line. Missing values are null."""
     serializable = (
-        {name: _utc(value) if isinstance(value, dt.datetime) else value for name, value in row.items()} for row in rows
+        {key: _utc(value) if isinstance(value, dt.datetime) else value for key, value in row.items()} for row in rows
     )
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in serializable)
     return _download(f"{name}-{timezone.localdate():%F}.jsonl", "application/x-ndjson", lines)
