@@ -223,7 +223,7 @@ def history() -> list[dict[str, Any]]:
     """The latest policies, the current one first, with what each changed."""
     rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
     earlier = [numbers(row) for row in rows[1:]]
-    if len(rows) <= LISTED:  # the first policy is among them, and changed the defaults
+    if 0 < len(rows) <= LISTED:  # the first policy is among them, and changed the defaults
         earlier.append(numbers(JudgePolicy()))
     return [
         {"row": row, "numbers": _typed(numbers(row)), "changes": changes(before, numbers(row))}
