@@ -82,7 +82,8 @@ def _signed(value: float | None, write: Callable[[float], str]) -> str:
     if value is None:
         return DASH
     size = write(abs(value))
-    return f"{'−' if value < 0 and size != write(0.0) else '+'}{size}"
+    is_negative = value < 0 and size != write(0.0)  # a value that rounds to 0 gets a plus
+    return f"{'−' if is_negative else '+'}{size}"
 
 
 @register.filter
@@ -241,13 +242,13 @@ def cited(text: str | None, address: str = "") -> SafeString:
         query = f"{escape(address)}={number}" if address else ""
         return f'<a class="cite" href="{query}#e{number}">{number}</a>'
 
-    # Of [97, 118] the numbers only.
+    # In [97, 118], each number becomes a link.
     return SafeString(CITATION.sub(lambda citation: NUMBER.sub(linked, citation[0]), escape(text or "")))
 
 
 @register.simple_tag
 def place(number: int, numbers: Collection[int] | None) -> str:
-    """Which of some event numbers one is, in their order: "2 of 4"; nothing where it is none of them."""
+    """The place of an event number among others in their order, as "2 of 4"; "" if the number is not among them."""
     if not numbers or number not in numbers:
         return ""
     return f"{sorted(numbers).index(number) + 1} of {len(numbers)}"
@@ -255,7 +256,7 @@ def place(number: int, numbers: Collection[int] | None) -> str:
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
-    """A source's shape in its colour; `label` for a reader, else it is decoration."""
+    """A source's shape in its colour. A screen reader reads `label`; without one, the shape is decoration."""
     named = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
     return format_html('<svg class="ic c-{}" {}><use href="#i-{}"/></svg>', name, named, name)
 
@@ -354,7 +355,7 @@ def moves(
 
 @register.inclusion_tag("shared/_crumbs.html")
 def crumbs(view: str, *args: object, label: object, here: object) -> dict[str, Any]:
-    """`{% crumbs "admin:quota" label="Quota" here="costs" %}`: the way back to a view, and where one is."""
+    """`{% crumbs "admin:quota" label="Quota" here="costs" %}`: a link back to a view, and the name of this page."""
     return {"url": reverse(view, args=args), "label": label, "here": here}
 
 
@@ -395,13 +396,13 @@ def per_hundred(value: float | None) -> str:
 
 @register.filter
 def arm_title(name: str) -> str:
-    """The name of an arm for people: of a harness, as it calls itself."""
+    """The name of an arm for people. A harness has the name that it gives itself."""
     return PARSERS[name].title if name in PARSERS else name
 
 
 @register.filter
 def of_100(value: float | None) -> str:
-    """An expected number of the next hundred decisions, as a whole one."""
+    """An expected number of the next hundred decisions, rounded to a whole number."""
     return DASH if value is None else f"{value:.0f}"
 
 

@@ -25,7 +25,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
     form = UndoForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]
-        # If an answer gave it, the answer is undone, which also updates the history and the queue.
+        # A grade given by an answer is undone with the answer, which also updates the history and the queue.
         answer = getattr(grade, "answer", None)
         try:
             if answer is None:

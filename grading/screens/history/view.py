@@ -63,7 +63,7 @@ class HistoryFilterForm(forms.Form):
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries."""
+    """The page of people's actions, in a constant number of queries."""
     filters, query = HistoryFilterForm(request.GET), request.GET.copy()
     query.pop("before", None)
     audit_filters = filters.for_viewer(request.user)

@@ -153,6 +153,7 @@ def _tile(part: ChangePart, measure: Measure) -> PartTile:
 
 
 def _interval(measure: Measure, low: float | None, high: float | None) -> str:
+    """The interval as text; "" if it is unknown, or if both ends are written alike."""
     if low is None or high is None or write_signed(measure, low) == write_signed(measure, high):
         return ""
     return write_interval(measure, low, high)

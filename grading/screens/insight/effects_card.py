@@ -68,7 +68,7 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     limit = bars.reach(rewards)
     groups = []
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
-        main, *others = same
+        main, *others = same  # the reward's effect comes first
         estimated = [each for each in others if each.effect is not None]
         groups.append(
             EffectGroup(

@@ -76,7 +76,7 @@ def context(
 
 
 def without_empty_beginning(trend: Trend) -> Trend:
-    """The trend from its first point with a session on, or its last FEWEST points."""
+    """The trend without the points before its first session, but with at least its last FEWEST points."""
     points = trend.whole.points
     first = next((place for place, point in enumerate(points) if point.mean.sessions), 0)
     first = max(min(first, len(points) - FEWEST), 0)
@@ -211,6 +211,7 @@ def _cells(trend: Trend, query: Callable[..., str]) -> list[GroupCell]:
 
 
 def _cell(line: TrendLine, measure: Measure, name: str, url: str, picture: SafeString) -> GroupCell:
+    """The cell of a group, with its latest mean and the change from the mean before that."""
     means = [point.mean for point in line.points if point.mean.value is not None]
     last = means[-1] if means else line.total
     half = None if last.low is None or last.high is None else (last.high - last.low) / 2

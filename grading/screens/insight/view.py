@@ -31,7 +31,7 @@ MOST_READ = 100
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries."""
+    """The page of Insight, in a constant number of queries."""
     form = InsightForm(request.GET, timezone.now())
     trend = _trend(form, trend_card.GROUPS)
     context: dict[str, Any] = {
@@ -101,7 +101,8 @@ def bridge(request: StaffRequest) -> HttpResponse:
     ordered = 0
     try:
         for session in Session.objects.yours().filter(pk__in=keys).order_by("pk"):
-            ordered += trials.try_on(session, rubric) is not None
+            if trials.try_on(session, rubric) is not None:
+                ordered += 1
     except trials.TrialError as error:
         messages.error(request, str(error))
     if ordered:

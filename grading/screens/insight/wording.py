@@ -35,15 +35,17 @@ def scale_around(measure: Measure, values: Sequence[float]) -> ValueScale:
 
 
 def level_writer(measure: Measure, scale: ValueScale) -> Callable[[float], str]:
-    """The function that writes a level of this scale, each with the same digits."""
+    """A function that writes a level of this scale, with as many decimals as the scale's step needs."""
     digits = max(0, -floor(log10(scale.step) + EPSILON))
     if measure.unit is MeasureUnit.REWARD:
         return lambda value: f"{value:.{digits}f}".removeprefix("0") if value else "0"
     if measure.unit is MeasureUnit.SHARE:
         return lambda value: f"{100 * value:.{max(digits - 2, 0)}f} %"
     if measure.unit is MeasureUnit.MICRODOLLARS:
-        dollars = max(0, min(digits + 6, -floor(log10(scale.step / MICRODOLLARS) + EPSILON)))
-        return lambda value: f"${value / MICRODOLLARS:,.{max(dollars, 2) if dollars else 0}f}"
+        digits = max(0, -floor(log10(scale.step / MICRODOLLARS) + EPSILON))
+        if digits == 1:
+            digits = 2  # whole cents
+        return lambda value: f"${value / MICRODOLLARS:,.{digits}f}"
     if measure.unit is MeasureUnit.MINUTES:
         return lambda value: f"{value:.{digits}f} min"
     return lambda value: short_number(value) if value >= MANY else f"{value:.{digits}f}"

@@ -166,7 +166,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
 
 
 def _test(request: StaffRequest) -> None:
-    """One call with the key in use."""
+    """Test the key in use by one call, and show the result."""
     judge = judges.first()
     if judge is None:
         messages.error(request, "There is no key to test.")
@@ -185,13 +185,13 @@ def _judge_earlier(request: StaffRequest) -> None:
         messages.error(request, f"Nothing was queued: {expected}. Reload the page and choose again.")
         return
     choice = form.cleaned_data["choice"]
-    why = {"recent": f"of the last {earlier.RECENT_DAYS} days", "older": f"older than {earlier.RECENT_DAYS} days"}
+    ages = {"recent": f", of the last {earlier.RECENT_DAYS} days", "older": f", older than {earlier.RECENT_DAYS} days"}
     try:
         run = earlier.judge(
             choice,
             by=request.user,
             at_most=form.cleaned_data["count"],
-            why=", ".join(filter(None, ("came in before there was a judge", why.get(choice)))),
+            why=f"came in before there was a judge{ages.get(choice, '')}",
             now=timezone.now(),
         )
     except earlier.ChoiceRefused as error:

@@ -185,9 +185,9 @@ def headline(used: Sequence[LessonFigures]) -> dict[str, Any]:
 
 
 def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
-    """What a bandit with one holdout for all lessons would gain by the usual two; None if it has two.
+    """What a bandit would gain by a separate holdout for decided lessons; None if it has one.
 
-    How many sessions a new lesson needs for a verdict with either, and the address of a preview.
+    `now` and `then` are how many sessions a new lesson needs for a verdict, without and with it.
     """
     usual = PolicyVersion()
     if version.holdout_decided is not None:
@@ -241,6 +241,7 @@ def draws_of(arm: Arm) -> list[dict[str, Any]]:
 
 
 def _is(arm: Arm) -> Q:
+    """The rows of an arm, and of arms that were merged into it."""
     return Q(arm=arm) | Q(arm__merged_into=arm)
 
 

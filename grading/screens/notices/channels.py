@@ -145,7 +145,7 @@ FORMS: dict[Channel, type[ChannelForm]] = {Channel.WEBHOOK: WebhookForm, Channel
 @staff_view("grading.change_quota")
 @sensitive_post_parameters(*SECRETS)
 def add(request: StaffRequest) -> HttpResponse:
-    """Add a channel of this kind."""
+    """The form of a new channel of the `kind` in the request; a POST adds the channel."""
     kind_name = request.POST.get("kind") or request.GET.get("kind")
     kind = Channel(kind_name) if kind_name in set(Channel) else Channel.WEBHOOK
     row = NoticeChannel(kind=kind)

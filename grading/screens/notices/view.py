@@ -32,7 +32,7 @@ class ChannelLine:
 
     @property
     def variable(self) -> str:
-        """The variable that sets it; empty for one typed in the browser."""
+        """The environment variable that sets the channel; empty for a channel typed in the browser."""
         return channels.VARIABLES[self.place.kind] if self.place.row is None else ""
 
 

@@ -84,7 +84,8 @@ def show(request: StaffRequest) -> HttpResponse:
         }
         return TemplateResponse(request, "outcomes/outcomes.html", context, status=400 if form.is_bound else 200)
     source = f"person {request.user.pk}"
-    new = sum(record(each.session, each.outcome, source=source, witness=Witness.OBSERVED)[1] for each in form.labels)
+    recorded = [record(each.session, each.outcome, source=source, witness=Witness.OBSERVED) for each in form.labels]
+    new = sum(is_new for _row, is_new in recorded)
     repeated = len(form.labels) - new
     record_event(AuditKind.PROJECT, f"{STORED}: {new} new, {repeated} known, {len(form.refused)} left out")
     stored = "1 outcome was stored" if new == 1 else f"{new} outcomes were stored"

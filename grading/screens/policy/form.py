@@ -242,7 +242,7 @@ class BanditPolicyForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any] | None, *, current: PolicyVersion) -> None:
         super().__init__(data, initial=form_values(current))
-        if not current.pooling and not parts_of(current.bandit):
+        if not current.pooling and not parts_of(current.bandit):  # pooling would change nothing
             del self.fields["pooling"]
         groups = GROUPS[current.bandit.kind]
         used = {"note", "version", *(name for names in groups.values() for name in names)}
@@ -311,7 +311,7 @@ def _change(name: str, old: Any, new: Any) -> str:
     if isinstance(field, FieldWithUnit):
         values = [field.empty if value is None else plain(value) for value in (old, new)]
         return f"{_in_sentence(field)} {' → '.join(values)} {field.unit}"
-    kind, _, source = name.partition("_")
+    kind, _, source = name.partition("_")  # such as weight_judge or cap_human
     values = ["none" if value is None else plain(value) for value in (old, new)]
     return f"{kind} of {source} {' → '.join(values)}"
 

@@ -31,8 +31,8 @@ AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 @staff_view("grading.change_quota")
 def show(request: StaffRequest, name: str) -> HttpResponse:
-    """The policy form. `preview` shows what its numbers would do, `to` what those of an earlier version would, `preset`
-    those of a preset. A POST puts the numbers in force.
+    """The policy form; a POST puts its numbers in force. A GET may ask what numbers would do: `preview` asks about
+    those in the query, `to` about those of an earlier version, `preset` about those of a preset.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
@@ -73,7 +73,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
 
 
 def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
-    """Put the posted numbers in force as the version that the page was about."""
+    """Put the posted numbers in force, unless another version was made since the page with the form was loaded."""
     bandit = current.bandit
     form = BanditPolicyForm(request.POST, current=current)
     is_valid = form.is_valid()
@@ -111,7 +111,7 @@ def _preview_page(request: HttpRequest, preview: PolicyPreview, note: str) -> Te
     arm_moves = moves(bandit.name, preview.before, preview.after)
     bound = supply_bound(bandit)
     chooses = bandit.kind == BanditKind.CHOICE
-    decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
+    at_decisions = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
     context = {
         "title": f"Preview of version {preview.version.version}",
         "bandit": bandit,
@@ -126,7 +126,7 @@ def _preview_page(request: HttpRequest, preview: PolicyPreview, note: str) -> Te
             if move.arm in bound and move.share_moves > 0
         },
         "effect": describe_moves(arm_moves, shares=chooses),
-        "at_decisions": any(getattr(preview.current, name) != getattr(preview.version, name) for name in decisive),
+        "at_decisions": any(getattr(preview.current, name) != getattr(preview.version, name) for name in at_decisions),
         "chooses": chooses,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in form_values(preview.version).items() if value is not None},

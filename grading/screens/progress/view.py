@@ -8,7 +8,7 @@ from grading.screens.http import StaffRequest, staff_view
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries."""
+    """The page of reviewers' progress, in a constant number of queries."""
     report = progress.progress()
     context = {
         "title": "Progress",

@@ -108,7 +108,7 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
         notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
-        future.append((at + (at - past[0][0]) / 10, 0.0))
+        future.append((at + (at - past[0][0]) / 10, 0.0))  # room for the label after the end
     size = SMALL_BACKLOG if small else BACKLOG
     return timelines.backlog(past, future if len(future) > 1 else [], notes, size=size)
 
@@ -118,7 +118,7 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Today's spend against the budget, with its sum. `total` is what the calls for sessions and the tests cost."""
+    """Today's spend against the budget. `terms` and `rest` add up to `spend`, for sessions; `total` adds `tests`."""
 
     spend: costs.Spend
     tests: costs.Spend

@@ -125,7 +125,7 @@ def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
 
 
 def banner(quota: Quota | None) -> Banner | None:
-    """The banner for every page; None while verdicts come in, or if no session lacks one because there is no judge."""
+    """The banner for every page. None while verdicts come in, or without a judge while no session needs a verdict."""
     if quota is None:
         sessions = never_judged()
         todo = JudgeKey.objects.access().trouble.rstrip(".") or "Add a key in Settings"

@@ -20,17 +20,19 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
         return []
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
     past = [period for period in outages.periods(first.quota, since) if period.is_outage]
-    periods = [period for period in past if (period.until or now) - period.since >= LEAST or period.until is None]
+    periods = [period for period in past if period.until is None or period.until - period.since >= LEAST]
     marks = []
     for period in periods:
-        what, until = period.label[:1].lower() + period.label[1:], timezone.localtime(period.until or now)
-        state = what.partition(":")[0]
+        what = period.label[:1].lower() + period.label[1:]
+        state = what.partition(":")[0]  # without the reason
         if period.until is None:
-            label, short = (f"{each} since {moment(period.row.at)}" for each in (what, state))
+            begun = moment(period.row.at)
+            label, short = f"{what} since {begun}", f"{state} since {begun}"
         else:
             length = duration((period.until - period.since).total_seconds())
             label, short = f"{what} for {length}", f"{state} {length}"
-        marks.append(OutageSpan(since=timezone.localtime(period.since), until=until, label=label, short=short))
+        start, end = timezone.localtime(period.since), timezone.localtime(period.until or now)
+        marks.append(OutageSpan(since=start, until=end, label=label, short=short))
     for spell in outages.spells(first.judge.model, since):
         lasted = spell.until - spell.since
         if lasted >= LEAST:

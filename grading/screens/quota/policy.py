@@ -65,8 +65,8 @@ def resume(request: StaffRequest) -> HttpResponse:
         messages.info(request, "The judge is not paused. Somebody else has already resumed it.")
         return redirect("admin:quota")
     quota.resume(by=request.user)
-    now = first_quota()
-    if now is not None and now.is_out:
+    resumed = first_quota()
+    if resumed is not None and resumed.is_out:
         messages.info(
             request, "The pause is over, but the judge is still unavailable for the same reason as before the pause."
         )
@@ -203,7 +203,7 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 @staff_view("grading.change_quota")
 def policy(request: StaffRequest) -> HttpResponse:
-    """The form, and every policy that ever held; going back to one posts its numbers through the same form."""
+    """The form, and the latest policies. Going back to one of them posts its numbers through the same form."""
     current = JudgePolicy.objects.current()
     form = JudgePolicyForm(request.POST or None, current=current)
     if request.method == "POST" and form.is_valid():
@@ -223,7 +223,7 @@ def history() -> list[dict[str, Any]]:
     """The latest policies, the current one first, with what each changed."""
     rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
     earlier = [numbers(row) for row in rows[1:]]
-    if len(rows) <= LISTED:  # the first policy is among them, and changed the defaults
+    if 0 < len(rows) <= LISTED:  # the first policy is among them, and changed the defaults
         earlier.append(numbers(JudgePolicy()))
     return [
         {"row": row, "numbers": _typed(numbers(row)), "changes": changes(before, numbers(row))}

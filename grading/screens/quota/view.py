@@ -93,7 +93,7 @@ def _waits(quota: Quota, waiting: WaitingJobs) -> str:
 
 
 def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
-    """When a job that is due then is really tried: nothing is sent while the quota is out."""
+    """The earliest time at which a job that is due at `due` is sent: if the quota is out, not before its next probe."""
     if quota is None or quota.state not in PROBED or quota.until is None:
         return due
     return max(due, quota.until)

@@ -80,7 +80,7 @@ class RepositoryForm(forms.Form):
             name=key.rpartition("/")[2],
             url=data["url"],
             default_branch=data["default_branch"],
-            project=None if hasattr(project, "repository") else project,
+            project=None if hasattr(project, "repository") else project,  # a project has one repository
             credits_history=data["credits_history"],
             sealed_token=seal(data["token"], purpose=TOKEN_PURPOSE) if data["token"] else "",
             added_by=by,
@@ -156,7 +156,7 @@ def _follow_local(request: StaffRequest) -> None:
             )
             record(AuditKind.PROJECT, f"followed the repository {repository}", detail=repository.url)
     count = len(suggestions)
-    if count == len(chosen) > 0:
+    if chosen and count == len(chosen):
         are = "repository is followed. It is" if count == 1 else "repositories are followed. They are"
         messages.success(request, f"{count} {are} fetched within a minute.")
     else:

@@ -75,8 +75,8 @@ class RubricDraft:
         )
 
     def rubric(self, parent: Rubric) -> Rubric:
-        """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
-        # The examples in their order. Those of the parent are copied unchanged.
+        """The unsaved rubric of a draft without problems. Raises what reading the evidence of a new example raises."""
+        # In the order in which they were chosen. Those of the parent are copied unchanged.
         chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
         stored = {example["grade"]: example for example in parent.examples}
         grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in stored])
@@ -143,17 +143,17 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _plain(typed: str) -> str:
-    """One kind of line end, and nothing that a database refuses."""
+    """The text with the line ends of Unix, and without the character that a database refuses."""
     return typed.replace("\r\n", "\n").replace("\0", "")
 
 
 def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    typed = zip(*(map(_plain, post.getlist(f"{noun}_{column}")) for column in columns), strict=False)
-    return [dict(zip(columns, row, strict=True)) for row in typed]
+    typed = [map(_plain, post.getlist(f"{noun}_{column}")) for column in columns]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*typed, strict=False)]
 
 
 def _rearranged(draft: RubricDraft, post: QueryDict) -> bool:
-    """Whether the button pressed adds or removes a row: then nothing is checked yet."""
+    """Add or remove a row if the pressed button does that. Returns whether it does; nothing is checked then."""
     section, _, index = post.get("remove", "").partition("-")
     rows = {"dimensions": draft.dimensions, "bands": draft.bands}
     if section in rows and index in map(str, range(len(rows[section]))):

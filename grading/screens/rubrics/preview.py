@@ -26,7 +26,7 @@ class PromptPreview:
 
     @classmethod
     def for_session(cls, session: Session, rubric: Rubric) -> Self:
-        """For a saved rubric or a draft."""
+        """The preview of this session's prompt under a saved rubric or a draft."""
         usual = estimate(1, rubric)
         judge = judges.first()
         ratio = CHARS_PER_TOKEN if judge is None else limiter.shared().characters_per_token(judge.name)

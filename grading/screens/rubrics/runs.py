@@ -91,13 +91,14 @@ def plan(request: StaffRequest) -> HttpResponse:
     if rerun is not None:
         limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(timezone.now())
         remaining = None if limit is None else max(limit - spent, 0.0)
+        exceeds_budget = remaining is not None and rerun.estimate.usd > remaining
         pace = estimates.pace(rerun.estimate)
         obstacle = quota.obstacle()
         context |= {
             "budget": limit,
             "spent": spent,
             "left": remaining,
-            "days": rerun.estimate.usd / limit if limit and rerun.estimate.usd > max(limit - spent, 0.0) else None,
+            "days": rerun.estimate.usd / limit if limit and exceeds_budget else None,
             "pace": pace,
             "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
             "seconds": None if pace is None else 60 * len(rerun.session_ids) / pace.per_minute,

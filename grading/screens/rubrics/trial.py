@@ -33,8 +33,8 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         except trials.TrialError as error:
             problem = str(error)
         else:
-            asked = "The call is queued. The judge’s answer will appear here."
-            messages.success(request, asked if job else "The judge has already answered this question.")
+            queued = "The call is queued. The judge’s answer will appear here."
+            messages.success(request, queued if job else "The judge has already answered this question.")
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
     if "state" in request.GET and session is not None:
         return render(request, "rubrics/_trial_state.html", _state(rubric, session))
@@ -74,7 +74,8 @@ def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
 
 def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:
     """Score and dimensions of two verdicts side by side; None for a dimension that one of them lacks."""
-    old, new = ({} if grade is None else grade.evidence.get("dimensions", {}) for grade in (before, after))
+    old = {} if before is None else before.evidence.get("dimensions", {})
+    new = {} if after is None else after.evidence.get("dimensions", {})
     rows = [("Score", None if before is None else before.value, None if after is None else after.value)]
     rows += [
         (name.replace("_", " ").capitalize(), old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])

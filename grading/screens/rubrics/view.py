@@ -102,7 +102,8 @@ def activate(request: StaffRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
         job_count = versions.activate(rubric, by=request.user)
-        waiting = f" {job_count} queued job{'s use' if job_count != 1 else ' uses'} it." if job_count else ""
+        jobs = "1 queued job uses" if job_count == 1 else f"{job_count} queued jobs use"
+        waiting = f" {jobs} it." if job_count else ""
         message = f"{rubric} is in force for {rubric.work}.{waiting} Verdicts from other rubrics on such work are stale"
         messages.success(request, f"{message}, and hold.")
         return redirect("admin:rubric", pk=pk)
@@ -110,7 +111,7 @@ def activate(request: StaffRequest, pk: int) -> HttpResponse:
     kind = WorkKind(rubric.kind)
     judged = of_kind(Session.objects.yours().filter(pk__in=verdicts().order_by().values("session")), kind)
     rows = verdicts().filter(session__in=judged.order_by().values("pk")).order_by("pk")
-    latest = dict(rows.values_list("session", "rubric")).values()
+    latest = dict(rows.values_list("session", "rubric")).values()  # a later row of a session replaces an earlier one
     # The cost of judging the sessions of some days again under this rubric.
     windows = []
     for days, label in WINDOWS:

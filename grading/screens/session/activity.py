@@ -210,8 +210,9 @@ def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: st
             items.append(ActivityItem(text=key, event=thing.at))
         else:
             items.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
+    singular, plural = NAMES[kind]
     return ActivityRow(
-        kind=NAMES[kind][len(things) != 1].capitalize(),
+        kind=(singular if len(things) == 1 else plural).capitalize(),
         items=tuple(items),
         more=max(len(things) - MAX_ITEMS, 0),
         places=tuple(PLACES[place] for place in places),
@@ -225,7 +226,8 @@ def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
     for kind in LEFT_BEHIND:
         same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
-            name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
+            is_plural = len(same) != 1 and kind is not ArtifactKind.KNOWLEDGE
+            name = kind.capitalize() + ("s" if is_plural else "")
             yield _artifact_row(name, same, [ActivityItem(code=_without_markup(each.key)[:LONGEST]) for each in same])
     left_out = [each for each in artifacts if each.left_out]
     if left_out:

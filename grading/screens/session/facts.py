@@ -68,7 +68,7 @@ def summary(facts: SessionFacts) -> list[str]:
 
 
 def spent_rows(session: Session) -> list[RanWithRow]:
-    """Its cost and its tokens, or why they are unknown."""
+    """The session's cost, or why it is unknown; its reported cost and its tokens, if known."""
     title = "Would have cost" if session.agent.has_subscription else "Cost"
     usage = list(session.usage.all())
     if session.cost is not None:

@@ -138,6 +138,7 @@ def _settlement(settlement: Settlement) -> HistoryLine:
 
 
 def _ledger_entry(entry: LedgerEntry) -> HistoryLine:
+    """The line of a reward that a bandit learned or unlearned, or of a session that it left out or counts again."""
     is_applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
     if entry.is_abstention:
         verb = "Left out" if is_applied else "Counted"

@@ -68,6 +68,7 @@ def evidence_text(session: Session, kind: EvidenceKind, limit: int) -> dict[str,
         text = store.text_of(row, limit + MARGIN)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
+    # The end of a text that goes on may be a part of a secret, so MARGIN more was read than is shown.
     end = max(len(text) - MARGIN, 0) if row.size > limit + MARGIN else limit
     return {"text": redact_slice(text, 0, end), "problem": "", "cut": row.size > limit}
 

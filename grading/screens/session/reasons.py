@@ -94,7 +94,7 @@ def has_no_reward(settlement: Settlement | None) -> bool:
 
 
 def is_ungraded(settlement: Settlement | None) -> bool:
-    """Whether nothing graded it, and nothing was learned from it."""
+    """Whether nothing graded the session, and nothing was learned from it."""
     return settlement is not None and settlement.source == Source.FLOOR and settlement.weight == 0
 
 
@@ -142,6 +142,7 @@ def _queue_place(job: JudgeJob) -> str:
     Stale jobs come first, then reserved ones, new ones and the backlog, each in the order of worth and age. A job may
     be reached sooner, because agents take turns and reserved jobs get only their share of the calls.
     """
+    # From the least important criterion to the most important one.
     ahead = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | ahead if job.backlog else Q(backlog=False) & ahead
     ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
@@ -192,7 +193,7 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
 
 
 def judge_way(session: Session, job: JudgeJob | None, upcoming: NextJudging | None, *, may_operate: bool) -> Way:
-    """The way to a grade by the judge, with what it does next (`upcoming`), or a link to ask it for who may."""
+    """The way to a grade by the judge: what the judge does next (`upcoming`), or a link for operators to ask it."""
     title = "The judge’s verdict"
     if upcoming is not None:
         detail = ", ".join(filter(None, [f"The judge {upcoming.text}", upcoming.place]))

@@ -48,6 +48,7 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
     cited = sorted(citations)
     at = bisect_left(cited, event or start)
     is_cited = event in cited
+    following = at + 1 if is_cited else at
     others = request.GET.copy()
     for name in PLACE:
         others.pop(name, None)
@@ -61,7 +62,7 @@ def context(request: HttpRequest, session: Session, citations: list[int]) -> dic
         "citation": at + 1 if is_cited else None,
         # Wraps around at the ends.
         "previous_citation": cited[at - 1] if cited else None,
-        "next_citation": cited[(at + is_cited) % len(cited)] if cited else None,
+        "next_citation": cited[following % len(cited)] if cited else None,
     }
 
 
@@ -84,9 +85,11 @@ def _search(row: Evidence, query: str, *, after: int, start: int) -> Search:
         return Search(query=query, result=result, following=rest or _query(query, 0, 1))
     index = bisect_left(hits, start) % len(hits)
     is_last = index == len(hits) - 1
+    total = f"the first {len(hits):,}" if rest else f"{len(hits):,}"
+    result = f"{index + 1:,} of {total}"
     return Search(
         query=query,
-        result=f"{index + 1:,} of {'the first ' if rest else ''}{len(hits):,}{f' after {after:,}' if after else ''}",
+        result=f"{result} after {after:,}" if after else result,
         event=hits[index],
         previous=_query(query, after, hits[index - 1]),
         following=rest if rest and is_last else _query(query, after, hits[(index + 1) % len(hits)]),

@@ -77,9 +77,7 @@ class SessionContext:
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest, pk: int) -> TemplateResponse:
-    """Takes a constant number of queries, however long the session's history is, and reads only the open tab's
-    evidence.
-    """
+    """The page of a session, in a constant number of queries. Only the open tab's evidence is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm", "facts"), pk=pk)
     # Read first, so that the page is loaded again if the reward changes while it is rendered.
     version = page_version(request.frame.site, session.pk)

@@ -43,9 +43,8 @@ def page(sessions: SessionQuerySet, query: Mapping[str, str]) -> SessionsPage:
     """The page before or after the place in the query, or the last with `page=last`; else the first. Three queries."""
     place = _place(query.get("before") or query.get("after") or "")
     backwards = query.get("page") == "last" or (bool(query.get("after")) and place is not None)
-    rows, order = sessions, ("ended_at", "pk") if backwards else ("-ended_at", "-pk")
-    if place is not None:
-        rows = rows.filter(_beyond(place, "gt" if backwards else "lt"))
+    order = ("ended_at", "pk") if backwards else ("-ended_at", "-pk")
+    rows = sessions if place is None else sessions.filter(_beyond(place, "gt" if backwards else "lt"))
     # Sort the keys first and load the rows afterwards, so that the database sorts small rows.
     keys = list(rows.order_by(*order).values_list("pk", flat=True)[: PAGE_SIZE + 1])
     by_key = sessions.in_bulk(keys[:PAGE_SIZE])
@@ -70,7 +69,8 @@ def sorted_page(sessions: SessionQuerySet, query: Mapping[str, str], *, by: Sequ
     """
     number = query.get("page", "")
     last = COUNTED // PAGE_SIZE
-    at = min(int(number), last) if number.isdecimal() and 0 < len(number) < 4 and int(number) else 1  # noqa: PLR2004
+    is_page = number.isdecimal() and len(number) < 4 and int(number) > 0  # noqa: PLR2004 - more digits than pages
+    at = min(int(number), last) if is_page else 1
     start = (at - 1) * PAGE_SIZE
     keys = list(sessions.order_by(*by).values_list("pk", flat=True)[start : start + PAGE_SIZE + 1])
     if not keys and at > 1:  # a page beyond the end

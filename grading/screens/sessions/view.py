@@ -145,11 +145,12 @@ class SessionFilterForm(forms.Form):
 
     def words(self) -> list[str]:
         """The filters that are set, as the form shows them: "verdict: stale"."""
-        return [
-            f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
-            for field in self
-            if field.value()
-        ]
+        labels = []
+        for field in self:
+            if value := field.value():
+                choices = dict(getattr(field.field, "choices", ()))
+                labels.append(f"{field.label}: {choices.get(value, value)}".lower())
+        return labels
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         """The sessions that match every valid field that is set; samples only if the form asks for them."""

@@ -69,7 +69,7 @@ class UsageSum:
 
     @property
     def usd(self) -> float | None:
-        """Both, in dollars; None if no cost is known."""
+        """What was paid and what subscriptions cover, in dollars; None if no cost is known."""
         return (self.paid + self.covered) / MICRODOLLARS if self.priced else None
 
     @property
@@ -116,9 +116,12 @@ def sum_by(usage: QuerySet[SessionUsage], *paths: str) -> list[tuple[tuple[Any, 
 
 def table(usage: QuerySet[SessionUsage], by: str) -> SpendingTable:
     """The table by one of `GROUPS`, the most expensive first; by day the latest first."""
-    groups = sum_by(usage, *(ARMS.values() if by == "arm" else [GROUPS[by]]))
+    paths = ARMS.values() if by == "arm" else [GROUPS[by]]
+    groups = sum_by(usage, *paths)
     if by == "arm":
-        sums_by_bandit = {bandit: [(keys[index], each) for keys, each in groups] for index, bandit in enumerate(ARMS)}
+        sums_by_bandit = {}
+        for index, bandit in enumerate(ARMS):
+            sums_by_bandit[bandit] = [(keys[index], each) for keys, each in groups]
         lessons = sum_by(usage.filter(session__lessons__taken=True), LESSON)
         sums_by_bandit["lesson"] = [(key, each) for (key,), each in lessons]
         rows = []

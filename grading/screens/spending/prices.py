@@ -3,7 +3,6 @@
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -29,7 +28,7 @@ RECENT = dt.timedelta(days=90)
 
 
 def dollars_field(label: str, *, help_text: str = "", required: bool = True) -> forms.DecimalField:
-    """Dollars for a million tokens."""
+    """A form's field for dollars for a million tokens."""
     most = MAX_PRICE // PRICE_UNITS
     return forms.DecimalField(
         label=label, help_text=help_text, required=required, min_value=0, max_value=most, decimal_places=4
@@ -141,10 +140,11 @@ def model_rows() -> list[ModelRow]:
     listed = []
     for row in used.order_by("-tokens", "model")[:LISTED]:
         price = price_on(typed, row["model"], today)
-        listed_prices = published.base_prices(row["model"], now) if price is None else None
-        prices: Any = listed_prices
-        source = "published" if listed_prices else ""
-        if price is not None:
+        prices: tuple[Decimal | None, ...] | None
+        if price is None:
+            prices = published.base_prices(row["model"], now)
+            source = "published" if prices else ""
+        else:
             prices = tuple(Decimal(getattr(price, name)) / PRICE_UNITS for name in PRICE_COLUMNS)
             source = "entered here"
         listed.append(

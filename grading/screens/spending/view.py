@@ -92,7 +92,7 @@ class SpendingFilterForm(forms.Form):
 
 @staff_view("grading.view_session")
 def show(request: StaffRequest) -> TemplateResponse:
-    """A constant number of queries."""
+    """The page of costs, in a constant number of queries."""
     filters = SpendingFilterForm(request.GET)
     usage = filters.usage()
     by_day = {day: each for (day,), each in figures.sum_by(usage, "day")}
@@ -116,7 +116,7 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
-    """Every day since `first`, also those without any use."""
+    """The chart of costs, with every day since `first`, even those without any use."""
     bars = []
     for number in range((timezone.localdate() - first).days + 1):
         day = first + dt.timedelta(days=number)

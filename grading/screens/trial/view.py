@@ -156,9 +156,11 @@ def failed(sessions: QuerySet[Session]) -> Iterator[FailedSession]:
         what = []
         if session.outcome != Outcome.COMPLETED:
             what.append(HOW_IT_ENDED[Outcome(session.outcome)])
-            what += [session.outcome_reason] if session.outcome_reason else []
+            if session.outcome_reason:
+                what.append(session.outcome_reason)
         facts = getattr(session, "facts", None)
-        red = [suite["suite"] for suite in (facts.suites if facts else None) or () if suite["state"] == TestState.RED]
+        suites = facts.suites if facts and facts.suites else ()
+        red = [suite["suite"] for suite in suites if suite["state"] == TestState.RED]
         if red:
             what.append(f"tests failed at the end ({', '.join(red)})")
         if facts and facts.claimed_without_green:
