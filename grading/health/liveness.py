@@ -48,7 +48,8 @@ class Liveness:
         """Record the counters after they were read. `now`: monotonic seconds; `wall`: seconds of the system's clock."""
         offset = wall - now
         is_late = self._observed_at is None or now - self._observed_at > GAP * self.every
-        if is_late or abs(offset - self._offset) > GAP * self.every:
+        clock_jumped = abs(offset - self._offset) > GAP * self.every
+        if is_late or clock_jumped:
             self._settles_at = now + GRACE * self.every
             self._since, self._grew = {}, set()
         self._observed_at, self._offset = now, offset

@@ -63,7 +63,7 @@ def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
 
 
 def claim(name: str, now: dt.datetime, host: str = "") -> bool:
-    """Claim the job's turn (of a job of each host: this host's), if it is due and nobody else has claimed it.
+    """Claim the job's turn if it is due, for this `host` if each host runs the job. Returns whether it was claimed.
 
     An end in the future, from a clock that was set back since, is set to now: otherwise failures would go unnoticed.
     """
@@ -78,7 +78,7 @@ _under_way: dict[str, threading.Lock] = {}
 
 
 def run(name: str, work: Callable[[], object], host: str = "") -> bool:
-    """Do the job's work if it is due; whether it was. An exception is recorded on the row and raised again.
+    """Do the job's work if it is due. Returns whether it was done. An exception is recorded and raised again.
 
     A process runs a job once at a time: a job that takes longer than its interval would otherwise occupy one thread of
     the worker after the other, until none was left for the judge.
@@ -123,6 +123,7 @@ def current_rows(now: dt.datetime) -> list[PeriodicJob]:
     for row in PeriodicJob.objects.filter(name__in=schedules()).order_by("name", "ended_at"):
         rows[row.name].append(row)
     current = []
-    for of_job in rows.values():
-        current += [row for row in of_job if row.host in running] or of_job[-1:]
+    for job_rows in rows.values():
+        on_running_hosts = [row for row in job_rows if row.host in running]
+        current += on_running_hosts or job_rows[-1:]
     return current

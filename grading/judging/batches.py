@@ -102,6 +102,7 @@ def send() -> int:
                     JudgeJob.objects.held_by(*tokens).queue_again()
                 continue
             if draft.refused_usd is not None:
+                # The budget does not allow this call, so `affords` closes the quota until midnight.
                 budget.affords(judge, draft.refused_usd, clock.now())
             if create(judge, batch, body):
                 sent += len(draft.attempts)
@@ -168,7 +169,7 @@ def prepare(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
             results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256)
         return None
     if attempt is not None:
-        attempt.delete()
+        attempt.delete()  # it only marked the reading; `record` writes the attempt that is sent
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
     attempt = JudgeAttempt(
         job_id=turn.job.pk,
@@ -334,7 +335,7 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
     result, rubric = line.result, attempt.job.rubric
     match result.type:
         case "succeeded":
-            # To detect a copied rationale. All evidence up to now includes what the judge read.
+            # The evidence shows whether the rationale is copied. All of it up to now includes what the judge read.
             session = Session.objects.with_people().get(pk=attempt.job.session_id)
             evidence = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS).user
             return client.read(result.message, rubric, unpack(attempt.citable), evidence=evidence, batch=True)
@@ -365,8 +366,8 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
 def find_sent(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
     """Find a batch at the provider whose sender died or got no answer, so that it is unknown whether it was accepted.
 
-    Candidates are batches of the same size and time; the results of one that has ended show whether it is ours. The
-    batch is lost if none is and all candidates have ended.
+    Candidates are batches of the same size and time; the results of one that has ended show whether it is ours. If all
+    candidates have ended and none is ours, the batch is lost.
     """
     if now < batch.created_at + dt.timedelta(seconds=batch_api.TRANSFER_SECONDS) + CLOCK_SKEW:
         return  # its sender may still be sending it

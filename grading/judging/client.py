@@ -92,7 +92,7 @@ def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
     limits = None
     try:
-        call = sdk(judge).messages.with_raw_response  # importing it is not part of the deadline
+        call = sdk(judge).messages.with_raw_response  # importing the SDK is not part of the deadline
         with deadline.within(seconds):
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)

@@ -38,7 +38,7 @@ def bound(client: httpx2.Client) -> httpx2.Client:
 
 
 def _remaining(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
-    """The seconds that one step may take; None means no limit."""
+    """The seconds that one step may take; None means no limit. Raises `late` if the deadline has passed."""
     remaining = _deadline.get() - time.monotonic()
     if remaining <= 0:
         raise late("the deadline of the whole call has passed")

@@ -60,7 +60,7 @@ class EarlierSessions:
 
     @property
     def sentence(self) -> str:
-        """12 sessions of the last 14 days, about $0.40; 62 older ones, about $2.10."""
+        """Both groups, such as "12 sessions of the last 14 days, about $0.40; 62 older ones, about $2.10."."""
         parts = []
         if self.recent.count:
             parts.append(self.recent_words)
@@ -88,9 +88,10 @@ def price(estimate: CostEstimate) -> str:
 
 
 def sessions(choice: Choice, now: dt.datetime) -> SessionQuerySet:
-    """The chosen ones of your sessions that wait for a choice."""
+    """Your sessions that wait for a choice: the recent ones, the older ones, or all."""
     recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
-    return _waiting().filter({"recent": recent, "older": ~recent, "all": Q()}[choice])
+    conditions = {"recent": recent, "older": ~recent, "all": Q()}
+    return _waiting().filter(conditions[choice])
 
 
 def count(now: dt.datetime) -> EarlierSessions | None:

@@ -76,8 +76,8 @@ def _update(job: JudgeJob, verdict: Grade | None, inputs_sha256: str, unread: st
 
 
 def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:
-    """The grade of a session without a verdict that is judged only if a person asks for it: of a sample, of history,
-    and of one from before there was a judge. None for others, and if `grade` names another reason to make no job.
+    """The grade that says why a session without a verdict is judged only on request: it is a sample, history, or from
+    before there was a judge. None for other sessions, and if `grade` names another reason to make no job.
     """
     is_skipped = grade is not None and grade.status is Status.SKIPPED
     declined = ""
@@ -86,7 +86,7 @@ def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool
     elif session.history == JudgeChoice.NONE:
         declined = HISTORY
     lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
-    if declined and (lacks_judge or not is_skipped):  # a judge alone would not change it
+    if declined and (lacks_judge or not is_skipped):  # it remains so once there is a judge
         return _skipped(Reason.DECLINED, declined)
     if not is_skipped and not is_new and came_without_judge(session):
         return _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
@@ -143,6 +143,8 @@ def add(
     `backlog` is by default decided by when the session ended. `unread` is the fingerprint of the evidence that a stale
     verdict has not read. `sample` and `sample_of` are the number and the first verdict of a further reading.
     """
+    if backlog is None:
+        backlog = is_backlog(session, clock.now())
     job = JudgeJob.objects.create(
         session=session,
         rubric=rubric,
@@ -155,7 +157,7 @@ def add(
         sample=sample,
         sample_of=sample_of,
         next_attempt_at=due or clock.now(),
-        backlog=not unread and (is_backlog(session, clock.now()) if backlog is None else backlog),
+        backlog=backlog and not unread,
     )
     wake_workers()
     return job

@@ -63,7 +63,7 @@ def build(
     for row in rows:
         with store.open(row) as stream:
             data = stream.read()
-        ids = () if row is rows[-1] else logs.load_records(row).ids  # the last log has none that follows
+        ids = () if row is rows[-1] else logs.load_records(row).ids  # needed only if another log follows
         log_bytes.append(LogBytes(data=data, filename=row.filename, ids=ids, format=row.format))
     order = PromptOrder(
         case=case(session, with_events=False),
@@ -99,9 +99,10 @@ def case(session: Session, *, with_events: bool = True) -> Case:
         "outcome": f"{session.outcome} {session.outcome_reason}".strip(),
         "evidence that was refused": ", ".join(f"{row.kind} ({row.problem})" for row in refused[:10]),
     }
+    events = material.session_events(session) if with_events else None
     return Case(
         metadata={name: value for name, value in metadata.items() if value},
-        events=(material.session_events(session) if with_events else None) or (),
+        events=events or (),
         signals=grading_input.own_signals,
         production=sources.production_of(grading_input),
         facts=[*failed, *others],  # failed checks first, as the prompt shows no more than it has room for

@@ -61,8 +61,8 @@ def finish(row: JudgeKeyTest, judge: Judge, model: str, counts: Mapping[str, Any
 
 def learn(judge: Judge, tested: KeyTest) -> None:
     """Update the quota of the key in use by its test, as any other call does."""
-    at = {"started_at": tested.row.started_at, "now": clock.now()}
+    times = {"started_at": tested.row.started_at, "now": clock.now()}
     if tested.trouble is None:
-        quota.reopen_after_answer(judge, **at)
+        quota.reopen_after_answer(judge, **times)
     else:
-        quota.learn(judge, tested.trouble, **at)
+        quota.learn(judge, tested.trouble, **times)

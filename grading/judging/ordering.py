@@ -26,8 +26,8 @@ TIERS, TIERS_UNRESERVED = ("-stale", "-reserved", "backlog"), ("-stale", "backlo
 
 
 def prioritise(now: dt.datetime | None = None) -> int:
-    """Set the worth of every queued job: the reward by which its verdict should change what the bandit does. A session
-    of unknown category gets the worth of the median arm.
+    """Set the worth of every queued job: by how much its verdict should change the reward of the bandit's next choice.
+    A session of unknown category gets the worth of the median arm.
 
     Also mark jobs queued longer than JUDGE_NEW_MINUTES as backlog, except those of stale verdicts. Returns how many
     jobs changed.
@@ -61,7 +61,8 @@ def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
 def batched_roles(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgePolicy | None = None) -> list[JudgeRole]:
     """Those of `roles` whose judge's backlog is sent in batches now.
 
-    It is if the policy says so, the quota is open, enough jobs wait, and the provider refused no batch recently.
+    None of them if the policy does not use batches; else those whose judge's quota is open, for which enough jobs wait,
+    and of which the provider refused no batch recently.
     """
     if not (policy or JudgePolicy.objects.current()).use_batches:
         return []
@@ -98,6 +99,7 @@ def by_turns(jobs: QuerySet[JudgeJob], tiers: Sequence[str], latest_agents: Iter
     `latest_agents` are the agents of the latest calls, the last call first. In each round, the agent whose last call is
     longest ago comes first.
     """
+    # By agent, how many other agents have had a call since its last one.
     ago = {agent: number for number, agent in enumerate(dict.fromkeys(latest_agents))}
     turn = Window(
         RowNumber(),

@@ -77,7 +77,7 @@ def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, in
     with transaction.atomic():
         session = Session.objects.for_grading().select_related("shares").get(pk=attempt.job.session_id)
         calls = list(JudgeAttempt.objects.filter(job=attempt.job_id).select_related("job").only(*ATTEMPT_COLUMNS))
-        job = calls[0].job
+        job = calls[0].job  # with its present columns; `attempt.job` was loaded before the call
         if any(row.pk == attempt.pk and row.outcome in OUTCOMES.values() for row in calls):
             return AttemptOutcome.LOST  # another worker applied it meanwhile
         earlier = [row for row in calls if row.pk != attempt.pk]
@@ -150,8 +150,8 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
 
     Empty if the decision about this result does not depend on it.
     """
-    depends_on_others = retry.MAY_BE_OWN | DATA_REASONS
-    if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in depends_on_others):
+    reasons_to_compare = retry.MAY_BE_OWN | DATA_REASONS
+    if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in reasons_to_compare):
         return OtherAnswers()
     outcome = OUTCOMES[type(result)]
     reason = result.reason if isinstance(result, Deferred) else Reason.NONE
@@ -165,6 +165,7 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
         alike=Count("job", filter=alike, distinct=True),
     )
     answered = others.filter(finished_at__gt=now - RECENT, outcome__in=OUTCOMES.values()).order_by("-finished_at")
+    # More than ALL_ALIKE, because a session may have several of the latest answers.
     latest = answered.values_list("job__session", "outcome", "reason")[: 4 * retry.ALL_ALIKE]
     sessions_in_a_row: set[int] = set()
     for other_session, other_outcome, other_reason in latest:
@@ -224,7 +225,7 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
     under_way = [JobState.LEASED, JobState.SENT]
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=under_way, lease_token=attempt.lease_token)
     ends = decision.step is not RetryStep.AGAIN
-    attempts = attempt.job.attempts + decision.counts
+    attempts = attempt.job.attempts + int(decision.counts)
     next_judge = attempt.judge if ends else attempt.job.judge
     if not ends and attempt.job.is_first:
         # Once the first model's service has failed often enough, another model behind the same key takes turns with it.
@@ -274,7 +275,7 @@ def _finish(
         "retry_at": retry_at,
         "model": answer.model or attempt.model,
         "answer": None,
-        # The verdict has it.
+        # The verdict's grade has what was read.
         **({"read": {}} if outcome is AttemptOutcome.GRADED else {}),
     }
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**columns)

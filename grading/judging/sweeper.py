@@ -70,7 +70,7 @@ def sweep() -> list[int]:
 
 
 def record_waits(now: dt.datetime) -> None:
-    """Record on sessions that wait for a verdict why they wait, or that the reason is gone; on some in each sweep."""
+    """Record why sessions wait for a verdict, or that the reason is gone. Each sweep does only some sessions."""
     obstacle = quota.obstacle()
     waiting = JudgeJob.objects.queued().filter(purpose=Purpose.VERDICT).select_related("session")
     # Jobs whose token has used its quota keep that reason.
@@ -122,7 +122,7 @@ def reset_impossible_times(now: dt.datetime) -> int:
         jobs.queued().filter(next_attempt_at__gt=now + LONGEST_WAIT),
         jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON),
         not_for_budget.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON),  # never tried
-        not_for_budget.filter(Exists(in_future), next_attempt_at__gt=now + SOON),
+        not_for_budget.filter(Exists(in_future), next_attempt_at__gt=now + SOON),  # tried while the clock was wrong
     ]
     impossible_leases = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
     count = sum(waits.update(next_attempt_at=now) for waits in impossible_waits)
@@ -192,7 +192,7 @@ def retry_early(now: dt.datetime) -> int:
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
         last_failure = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()
         if reason == Reason.UNREADABLE:
-            successes = ended.exclude(prompt_sha256="")
+            successes = ended.exclude(prompt_sha256="")  # those whose evidence was read
         else:
             successes = ended.filter(outcome=AttemptOutcome.GRADED)
         if last_failure is None or not successes.filter(finished_at__gt=last_failure.finished_at).exists():

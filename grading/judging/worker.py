@@ -156,7 +156,7 @@ def claim(job_id: int) -> Turn | None:
 
 
 def take_turn(turn: Turn) -> AttemptOutcome | HoldReason:
-    """Judge a claimed job and record the outcome; or why no call was made."""
+    """Judge a claimed job and record the outcome. Returns the outcome, or why no call was made."""
     session = session_of(turn)
     update_rubric(turn.job, session)
     hashes = judgeable(session)
@@ -218,10 +218,11 @@ def _call_judge(
             if isinstance(result, Deferred) and result.scope is DeferralScope.PACE and result.retry_at:
                 shared.block(turn.judge.name, result.retry_at)
             return attempt, answer
+    # Nothing was sent.
     if slot is not None:
         shared.settle(slot, None)
     if attempt is None or not isinstance(prompt, Deferred):
-        return None
+        return None  # `begin` or `may_send` has given the job back
     _return_probe(turn)
     return attempt, unsent(prompt)
 

@@ -24,26 +24,26 @@ def update_claims(session: Session, messages: Collection[int]) -> tuple[frozense
     claims = MessageClaim.objects.filter(session=session)
     before, wanted = frozenset(claims.values_list("message", flat=True)), frozenset(messages)
     MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted - before))
-    holdings = _holdings(session)  # also of the messages that are dropped now
+    holdings = _holdings(session)  # the old claims still count, as they are deleted below
     if before - wanted:
         claims.delete()
         MessageClaim.objects.bulk_create(MessageClaim(session=session, message=each) for each in sorted(wanted))
     rivals = [holding for key, holding in holdings.items() if key != session.pk]
     shared = frozenset[int]().union(*(rival.records for rival in rivals))
-    owners_without = owner_rule.owners(shared, rivals)
+    owners_without = owner_rule.owners(shared, rivals)  # as if this session claimed nothing
     owners = owners_without | owner_rule.owners(shared & wanted, holdings.values())
     own_rivals = [rival for rival in rivals if rival.by.agent == session.agent_id]
     own_keys = {rival.by.session for rival in own_rivals}
-    others = set[int]()
+    affected = set[int]()
     for message, owner in owners.items():
         owner_without = owners_without[message]
-        # Which of the messages that it claimed before the session owned isn't known: its log may have changed.
+        # It isn't known whether the session owned a message that it claimed before: its log may have changed.
         if message in before or owner != owner_without:
-            others |= {owner, owner_without}
-        # Its claim may have given a message of another agent to any session of its own.
+            affected |= {owner, owner_without}
+        # The earlier claim may have given another agent's message to any session of this session's agent.
         if message in before and owner_without not in own_keys:
-            others |= {rival.by.session for rival in own_rivals if message in rival.records}
-    return _owned_by_others(session, owners), others - {session.pk}
+            affected |= {rival.by.session for rival in own_rivals if message in rival.records}
+    return _owned_by_others(session, owners), affected - {session.pk}
 
 
 def foreign_messages(session: Session) -> frozenset[int]:
@@ -54,13 +54,13 @@ def foreign_messages(session: Session) -> frozenset[int]:
 
 
 def sharers(sessions: Collection[int]) -> set[int]:
-    """The keys of the other sessions that claim messages of these: the first that the site received."""
+    """The keys of other sessions that claim messages of these: the first MAX_COMPARED that the site received."""
     others = _claims_of_the_same(sessions).order_by("session")
     return set(others.values_list("session", flat=True).distinct()[: ownership.MAX_COMPARED])
 
 
 def _holdings(session: Session) -> dict[int, Holding]:
-    """The messages that the session and others claim: by session, of the first MAX_COMPARED others, and its own.
+    """The messages that the session shares with others, by the session that claims them: `sharers` and itself.
 
     Samples and real sessions take nothing from each other. Empty if nobody else claims one of its messages.
     """

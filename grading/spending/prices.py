@@ -60,7 +60,8 @@ class PublishedPrices:
             if any(isinstance(value, types.TieredPrices) for value in vars(price).values()):
                 cost += price.calc_price(Usage(**tokens))["total_price"]
             else:
-                sums.setdefault(id(price), (price, Counter()))[1].update(tokens)
+                _price, total = sums.setdefault(id(price), (price, Counter()))
+                total.update(tokens)
         for price, total in sums.values():
             cost += price.calc_price(Usage(**total))["total_price"]
         return cost * MICRODOLLARS

@@ -42,7 +42,7 @@ class SessionResponses:
 
 
 def record(session: Session) -> None:
-    """Store what a session used and cost, also of the sessions that lose or regain messages by it.
+    """Store what a session used and cost, and the same for the sessions that lose or regain messages by it.
 
     Runs in the caller's transaction, after `ownership.lock`, once `ownership.update` has decided which logs count.
     """
@@ -56,7 +56,7 @@ def record(session: Session) -> None:
 
 def load_responses(session: Session) -> SessionResponses:
     """The responses in the logs of a session and its subagents, each once, without those in records that other sessions
-    own. None for a subagent's session: those of its root include them.
+    own. Empty, with a problem, for a subagent's session: the responses of its root session include its own.
     """
     log = store.log_of(session)
     if log is not None and log.part_of_id is not None:
@@ -105,6 +105,7 @@ def _store(session: Session, loaded: SessionResponses, foreign: frozenset[int]) 
     priced = [row.cost_micro for row in rows if row.cost_micro is not None]
     if len(priced) < len(rows):
         problem = CostUnknown.NO_PRICE if all(row.input_tokens is not None for row in rows) else CostUnknown.NO_TOKENS
+    # If the tokens do not show the cost, the one that was reported counts.
     if problem not in {None, CostUnknown.ELSEWHERE} and session.cost_usd is not None:
         rows.append(SessionUsage.reported(session, sum(priced)))
         problem = None

@@ -86,7 +86,8 @@ def set_policy(*, by: User | None, **changes: object) -> JudgePolicy:
     """
     current = JudgePolicy.objects.current()
     fields = ("daily_budget_usd", "reserved_share", "abstention_share", "repeat_share", "second_share", "use_batches")
-    policy = JudgePolicy(by=by, **{**{name: getattr(current, name) for name in fields}, **changes})
+    columns = {name: getattr(current, name) for name in fields}
+    policy = JudgePolicy(by=by, **{**columns, **changes})
     policy.full_clean(exclude=["by"])
     now = clock.now()
     with transaction.atomic():

@@ -121,6 +121,7 @@ def take(judge: Judge, now: dt.datetime) -> Permit | None:
 def return_probe(judge: Judge, now: dt.datetime) -> None:
     """Make the next probe due now, because the one that was taken was not sent."""
     probed = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
+    # If the budget turned out to be spent, the quota stays closed until midnight.
     probed.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
 
 
@@ -142,7 +143,7 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
             case _ if quota.state == QuotaState.PAUSED:
                 pass  # only a person ends a pause
             case Deferred(scope=DeferralScope.QUOTA):
-                quota.failures += is_after_closing
+                quota.failures += int(is_after_closing)
                 until = now + probe_gap(quota.failures)
                 if result.retry_at is not None and result.retry_at > now:
                     until = min(result.retry_at, now + LONGEST_OUTAGE)
@@ -150,9 +151,10 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                     until = quota.until
                 _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.CONFIGURATION):
-                quota.failures += is_after_closing
+                quota.failures += int(is_after_closing)
                 until = now + min(probe_gap(quota.failures), LONGEST_REFUSED)
-                until = until if is_after_closing or quota.until is None else quota.until
+                if not is_after_closing and quota.until is not None:
+                    until = quota.until
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.PACE) if is_after_closing:
                 pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
@@ -199,7 +201,7 @@ def exhaust_budget(judge: Judge, now: dt.datetime, detail: str) -> None:
 def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *, is_answer: bool) -> None:
     """Store the limits in the headers, at most every few seconds, so that they are known after a restart.
 
-    Before the judge's first answer those of an error are not stored: `limits_at` shows that there was an answer.
+    Those of an error are stored only after the judge's first answer, because `limits_at` shows that there was one.
     """
     if not limits:
         return

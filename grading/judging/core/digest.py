@@ -221,8 +221,10 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
             case Message():
                 _add_message(digest, event, message_chars)
             case ToolCall(call_id=call_id):
-                # Calls wait for their result. If the id is taken, or too many wait, one is added as unconfirmed.
-                stale = next(iter(waiting)) if call_id not in waiting and len(waiting) >= KEEP_TAIL else call_id
+                # Calls wait for their result. If the id is taken, the call that had it is added as unconfirmed; if too
+                # many wait, the oldest.
+                is_full = call_id not in waiting and len(waiting) >= KEEP_TAIL
+                stale = next(iter(waiting)) if is_full else call_id
                 if stale in waiting:
                     _add_action(digest, waiting.pop(stale), None)
                 waiting[call_id] = event
@@ -240,7 +242,7 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
 
 
 def confirmed_at(signals: Signals) -> dict[int, int]:
-    """The weight of each event that confirms an action, by its number."""
+    """The weight of each event that confirms an action, by its number; the highest if it confirms several."""
     weights = {run.at: RUN_WEIGHT for run in signals.test_runs}
     weights |= {effect.at: EFFECT_WEIGHT for effect in signals.effects}
     weights |= {commit.at: MADE_WEIGHT for commit in signals.commits}

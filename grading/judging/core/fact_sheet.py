@@ -111,8 +111,8 @@ def _listed_things(production: Production) -> list[Thing]:
     """The confirmed things that are listed one by one, by kind: those of FIRST, then the others."""
     things_by_kind = by_kind(production.things)
     first = [kind for kind in FIRST if kind in things_by_kind]
-    others = [kind for kind in things_by_kind if kind not in FIRST]
-    return [thing for kind in (*first, *others) if kind not in COUNTED for thing in things_by_kind[kind]]
+    others = [kind for kind in things_by_kind if kind not in (*FIRST, *COUNTED)]
+    return [thing for kind in (*first, *others) for thing in things_by_kind[kind]]
 
 
 def _thing_block(thing: Thing, commit: Commit | None) -> _Block:

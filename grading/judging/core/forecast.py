@@ -133,7 +133,9 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
             served = conditions.rate if waiting >= TINY else min(conditions.arrivals, conditions.rate)
         spent_at = at + _duration(verdicts_left, served)
         empty_at = at + _duration(waiting, served - conditions.arrivals)
-        stops = [end, renews_at, spent_at, empty_at, opens_at if at < opens_at else end]
+        stops = [end, renews_at, spent_at, empty_at]
+        if at < opens_at:
+            stops.append(opens_at)
         until = max(min(stops), at + LEAST_LEG)
         hours = (until - at) / HOUR
         waiting = max(waiting + (conditions.arrivals - served) * hours, 0.0)
@@ -163,7 +165,7 @@ def _ending(conditions: Conditions) -> ForecastEnding:
 
 
 def _duration(amount: float, per_hour: float) -> dt.timedelta:
-    """How long `amount` lasts if `per_hour` is taken from it; at most, and without a positive rate, 2 · HORIZON."""
+    """How long `amount` lasts if `per_hour` is taken from it; 2 · HORIZON if it lasts longer or nothing is taken."""
     if per_hour <= 0:
         return 2 * HORIZON
     return min(dt.timedelta(hours=min(amount / per_hour, 1e6)), 2 * HORIZON)

@@ -183,7 +183,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
     lines = [f"Title: {inline(title, limit // 10)}"] if title else []
     for name, entries, share in parts:
         if entries:
-            each = (int(limit * share) - 16) // len(entries) - 3
+            each = (int(limit * share) - 16) // len(entries) - 3  # without the name and the separators
             texts = [" ".join(entry.write(digest.FULL).replace(QUOTE, " ").split()) for entry in entries]
             lines.append(f"{name}: {' / '.join(clip(text, each) for text in texts)}")
     return clip("\n".join(lines), limit)
@@ -193,7 +193,9 @@ def rubric_sha256(
     text: str, dimensions: Sequence[object], bands: Sequence[object], examples: Sequence[object] = ()
 ) -> str:
     """The identity of a rubric: SHA-256 of its JSON with sorted keys. An empty list of examples is left out."""
-    parts = [text, list(dimensions), list(bands), *([list(examples)] if examples else [])]
+    parts: list[object] = [text, list(dimensions), list(bands)]
+    if examples:
+        parts.append(list(examples))
     return _sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False))
 
 
@@ -254,7 +256,8 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
         "Patch": _patch(case.patch, patch_share),
         JOURNAL: _block(case.journal, journal_share),
     }
-    spare = room - len(_joined(bodies)) - digest.FAILURES_ROOM * (read.failures > 0)
+    failures_room = digest.FAILURES_ROOM if read.failures else 0
+    spare = room - len(_joined(bodies)) - failures_room
     actions = digest.fit(read.action_tiers(), spare, total=read.actions_count)
     bodies[ACTIONS] = actions.text
     if read.failures > actions.failures and actions.text:
@@ -271,6 +274,7 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
 
 def _room(bodies: Mapping[str, str], title: str, room: int) -> int:
     """The characters that a section may have: its own and the unused ones."""
+    # Measured with one character in the section, because "(none)" is written for an empty one.
     return room - len(_joined({**bodies, title: " "})) + 1
 
 

@@ -41,8 +41,10 @@ def parse(headers: Mapping[str, str]) -> RateLimits:
         prefix = f"{PREFIX}-{name.replace('_', '-')}"
         limit = _number(headers.get(f"{prefix}-limit"), low=1)
         if limit is not None:
+            limits[name] = {"limit": limit}
             remaining = _number(headers.get(f"{prefix}-remaining"), low=0)
-            limits[name] = {"limit": limit} | ({} if remaining is None else {"remaining": remaining})
+            if remaining is not None:
+                limits[name]["remaining"] = remaining
     return limits
 
 

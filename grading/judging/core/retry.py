@@ -99,8 +99,9 @@ def after(
             return RetryDecision(step=RetryStep.DONE)
         case Refused() | Invalid() | Deferred(scope=DeferralScope.INPUT):
             reason = Reason.REFUSED if isinstance(result, Refused) else Reason.UNPARSABLE_VERDICT
-            reason = result.reason if isinstance(result, Deferred) else reason
-            earlier_ones = state.too_large if isinstance(result, Deferred) else state.bad_replies
+            earlier_ones = state.bad_replies
+            if isinstance(result, Deferred):
+                reason, earlier_ones = result.reason, state.too_large
             if not earlier_ones:
                 # After a wait, because it shows meanwhile whether other sessions have the same problem.
                 wait = backoff(1, base, rng)

@@ -30,7 +30,7 @@ def _escape(char: str) -> str:
 
 def neutral(text: str) -> str:
     """Break what looks like the evidence delimiter, in any case, spacing, width or style of letters."""
-    plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)
+    plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)  # of the same length
     out = list(text)
     for match in _DELIMITER.finditer(plain):
         out[match.start()] = "«"
@@ -87,7 +87,7 @@ def quoted(text: str, limit: int) -> str:
     lines = [clip(line, limit // 4) for line in lines]
     room = limit - len(QUOTE) - len(CUT)
     head = _count_fitting(lines, room - room // 3)
-    tail = _count_fitting(lines[:head:-1], room // 3)
+    tail = _count_fitting(lines[:head:-1], room // 3)  # from the last line backwards
     cut = [CUT.strip()] if head + tail < len(lines) else []
     return _barred([*lines[:head], *cut, *lines[len(lines) - tail :]])
 

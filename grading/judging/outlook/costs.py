@@ -165,7 +165,7 @@ def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
         for field, label in TOKENS.items():
             if row[field]:
                 a_million: Any = {field: MILLION}
-                price = prices.cost(row["model"], **a_million, batch=row["batched"])
+                price = prices.cost(row["model"], **a_million, batch=row["batched"])  # of a million
                 name = f"{label} in batches" if row["batched"] else label
                 terms.append(CostTerm(label=name, tokens=row[field], price=price))
     return terms

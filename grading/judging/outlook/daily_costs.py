@@ -69,7 +69,7 @@ def _spends_as_json(first: dt.date, end: dt.date) -> dict[str, Any]:
 
 
 def latest_spends(first: dt.date) -> tuple[list[DaySpend], dt.datetime | None]:
-    """The costs of `spends(first)`, of which only the days after the stored ones are computed; and when those were
+    """The same costs as `spends(first)`, but computed only for days that are not stored; and when the other days were
     stored, None if they never were. `first` is at most MOST_DAYS ago.
     """
     stored = StoredReading.objects.filter(name=SPENDS).first()
@@ -95,7 +95,7 @@ def _spends(attempts: QuerySet[JudgeAttempt]) -> list[DaySpend]:
     keys: dict[str, Any] = {
         "day": TruncDate("started_at"),
         "agent": F("job__session__agent"),
-        "asked": F("model"),
+        "asked": F("model"),  # "model" would clash with the field
         "purpose": F("job__purpose"),
         "batched": Q(batch__isnull=False),
         "kind": KIND,

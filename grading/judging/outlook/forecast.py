@@ -107,6 +107,9 @@ def opens_at(standing: JudgeStanding, now: dt.datetime) -> dt.datetime | None:
 
 
 def _minutes(rows: QuerySet[JudgeJob], field: str) -> list[dt.datetime]:
-    """The minute of each row, in order."""
+    """The minute of each row, in order; a minute occurs once for each of its rows."""
     counted = rows.order_by().values(minute=TruncMinute(field)).annotate(n=Count("pk")).order_by("minute")
-    return [row["minute"] for row in counted for _ in range(row["n"])]
+    minutes: list[dt.datetime] = []
+    for row in counted:
+        minutes += [row["minute"]] * row["n"]
+    return minutes

@@ -106,7 +106,7 @@ def spells(model: str, start: dt.datetime) -> list[Spell]:
     """The spells of one judge since `start`. One query, with a row per hour."""
     rows = (
         JudgeAttempt.objects.filter(model=model, started_at__gte=start)
-        .filter(reason__gt="", reason__in=TROUBLE)  # the first is that of an index
+        .filter(reason__gt="", reason__in=TROUBLE)  # the first is the condition of an index
         .order_by()
         .values(hour=TruncHour("started_at"))
         .annotate(first=Min("started_at"), last=Max("started_at"), n=Count("pk"))

@@ -43,7 +43,8 @@ def headroom(standing: JudgeStanding) -> limiter.State:
         return state
     dimensions = {
         name: limiter.DimensionState(
-            limit=limits["limit"], used=limits["limit"] - limits.get("remaining", limits["limit"])
+            limit=limits["limit"],
+            used=limits["limit"] - limits.get("remaining", limits["limit"]),  # 0 if that is unknown
         )
         for name, limits in quota.limits.items()
         if name in DIMENSIONS

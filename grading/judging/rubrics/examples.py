@@ -23,6 +23,7 @@ def labelled(search: str = "") -> QuerySet[Grade]:
     rows = grades.filter(pk=Subquery(newest)).select_related("session__category", "session__harness", "author")
     if search:
         matches = Q(session__external_id__icontains=search) | Q(session__title__icontains=search)
+        # Reasons are stored compressed, so the database cannot search them.
         by_reason = [pk for pk, reason in rows.values_list("pk", "detail") if search.casefold() in reason.casefold()]
         rows = rows.filter(matches | Q(pk__in=by_reason))
     return rows.order_by("-pk")

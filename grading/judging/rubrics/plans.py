@@ -74,10 +74,10 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     later = read.filter(received_at__gt=OuterRef("verdict__created_at"))
     keys = Keys(pk for pk, _outcome, _category in planned)
     readable = Session.objects.filter(Exists(read), pk__in=keys).annotate(is_unread=Exists(later)).order_by()
-    verdict = ("verdict__rubric", "verdict__version", "verdict__model")
+    columns = ("pk", "verdict__rubric", "verdict__version", "verdict__model", "is_unread")
     verdict_rubrics = {
-        pk: rubric if version == VERSION and answered.startswith(model) and not is_unread else ""
-        for pk, rubric, version, answered, is_unread in readable.values_list("pk", *verdict, "is_unread")
+        pk: rubric if version == VERSION and verdict_model.startswith(model) and not is_unread else ""
+        for pk, rubric, version, verdict_model, is_unread in readable.values_list(*columns)
     }
     rubric_by_session: dict[int, Rubric] = {}
     left_out: Counter[LeftOut] = Counter()

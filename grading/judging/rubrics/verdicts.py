@@ -40,14 +40,14 @@ def has_stale() -> Q:
     active = _active_questions()
     other_kinds = kinds.of_categories()
     kinds_by_category = {pk: other_kinds.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
-    stale = Q(pk__in=[])
+    stale = Q(pk__in=[])  # matches nothing
     for question in _answered_questions():
         stale_kinds = {kind for kind in WorkKind if active[kind] != question}
         judged = Session.objects.filter(verdict__isnull=False, verdict_question=question).order_by()
         candidates = Arm.objects.filter(pk__in=[pk for pk, kind in kinds_by_category.items() if kind in stale_kinds])
         stale_categories = candidates.filter(Exists(judged.filter(category=OuterRef("pk"))))
         stale_keys = list(stale_categories.values_list("pk", flat=True))
-        in_categories = Q(pk__in=[])
+        in_categories = Q(pk__in=[])  # matches nothing
         if stale_keys:
             in_categories |= Q(category__in=stale_keys)
         if WorkKind.PRODUCTION in stale_kinds and judged.filter(category=None).exists():
