@@ -58,10 +58,8 @@ class Mention:
         return cls(hashes=tuple(REVERTED_HASH.findall(message)), pulls=tuple(REVERTED_PULL.findall(message)))
 
     def names(self, commits: Collection[str], pulls: Collection[str]) -> bool:
-        """Whether it names one of these."""
-        return any(commit.startswith(each) for commit in commits for each in self.hashes) or any(
-            each in pulls for each in self.pulls
-        )
+        """Whether one of these commits or pull requests is mentioned."""
+        return any(commit.startswith(self.hashes) for commit in commits) or any(pull in pulls for pull in self.pulls)
 
 
 class DefaultBranch:
@@ -117,7 +115,7 @@ def _merges(commits: Mapping[str, BranchCommit], tip: str) -> dict[str, str]:
         tip = commits[tip].parents[0] if commits[tip].parents else ""
     merges: dict[str, str] = {}
     on_line = {commit.sha for commit in line}
-    for merge in reversed(line):
+    for merge in reversed(line):  # the oldest first: a later merge contains the same commits without bringing them
         waiting = list(merge.parents[1:])
         while waiting:
             sha = waiting.pop()
@@ -134,8 +132,10 @@ def decide(
     that belong to a commit, where known. Raises GitFailed.
     """
     commits = list(commits)
-    own_patches = _own_patch_ids(mirror, [sha for sha in commits if sha not in branch.commits])
-    landed = {sha: sha if sha in branch.commits else branch.earliest_with(own_patches.get(sha, "")) for sha in commits}
+    landed = {sha: sha for sha in commits if sha in branch.commits}  # the commit of the branch that brought the change
+    beside = [sha for sha in commits if sha not in branch.commits]
+    own_patches = _own_patch_ids(mirror, beside)
+    landed |= {sha: branch.earliest_with(own_patches.get(sha, "")) for sha in beside}
     landed |= _find_squashes(mirror, branch, [sha for sha, landed_as in landed.items() if not landed_as])
     brought = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
     inverse = mirror.inverse_patch_ids(sorted(set().union(*brought.values())))
