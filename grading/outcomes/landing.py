@@ -19,7 +19,6 @@ MAX_HEADS = 20
 REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
 REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
 PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
-RECORD = re.compile(r"([0-9a-f]+)\x1f([0-9a-f ]*)\x1f(\d+)\x1f(.*?)\x1e\n?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,6 @@ class BranchCommit:
 
     sha: str
     parents: tuple[str, ...]
-    committed_at: int
     message: str
 
     @property
@@ -84,12 +82,13 @@ class DefaultBranch:
     def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
         """Read the branch from a mirror. Raises GitFailed."""
         revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
-        form = "--format=%H%x1f%P%x1f%ct%x1f%B%x1e"
-        text = git.run(mirror.folder, "log", "--topo-order", form, *revisions).decode("utf-8", "replace")
-        newest_first = [
-            BranchCommit(sha=sha, parents=tuple(parents.split()), committed_at=int(at), message=message)
-            for sha, parents, at, message in RECORD.findall(text)
-        ]
+        form = "--format=%H%x1f%P%x1f%B"
+        output = git.run(mirror.folder, "log", "-z", "--topo-order", form, *revisions)
+        newest_first = []
+        # A record ends with NUL, which no message contains. So a message cannot pretend to be another commit.
+        for record in output.decode("utf-8", "replace").split("\0")[:-1]:
+            sha, parents, message = record.split("\x1f", 2)
+            newest_first.append(BranchCommit(sha=sha, parents=tuple(parents.split()), message=message))
         commits = {commit.sha: commit for commit in reversed(newest_first)}
         patch_ids = mirror.patch_ids(*revisions)
         return cls(name, commits, {sha: patch_id for sha, patch_id in patch_ids.items() if sha in commits})

@@ -165,14 +165,15 @@ class Mirror:
         if not resolved:
             return {}
         form = "--format=%H%x1f%ct%x1f%ce%x1f%s"
-        lines = git.run(
-            self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin="\n".join(resolved.values()).encode()
-        )
+        stdin = "\n".join(resolved.values()).encode()
+        output = git.run(self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin=stdin)
         infos = {}
-        for line in lines.decode("utf-8", "replace").splitlines():
-            sha, at, committer, subject = [*line.split("\x1f", 3), "", "", ""][:4]
-            committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
-            infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
+        # `splitlines` would also split at a form feed in a subject.
+        for line in output.decode("utf-8", "replace").split("\n")[:-1]:
+            sha, at, committer, subject = line.split("\x1f", 3)
+            with suppress(ValueError, OverflowError):  # a malformed commit has no time, or an impossible one
+                committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
+                infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
         return {name: infos[sha] for name, sha in resolved.items() if sha in infos}
 
     def tips(self) -> set[str]:
