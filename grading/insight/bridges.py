@@ -67,7 +67,7 @@ def make_offer(
 ) -> BridgeOffer:
     """The offer to have `new` read a random sample of the sessions of `before` that `old` has read.
 
-    It has no sessions and no rubric if there are too few of them, or if `new` is not a judge.
+    The offer names no sessions and no rubric if there are too few such sessions, or if `new` is not a judge.
     """
     needed = max(0, MIN_PAIRS - read_by_both)
     keys: list[int] = []

@@ -136,24 +136,26 @@ def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChan
 def _offer(
     graders: tuple[GraderIdentity, GraderIdentity], pairs: PairedReadings, before: Span, filters: CellFilter | None
 ) -> BridgeOffer:
-    """The offer to have the second of two graders read sessions of the first, which then can be compared."""
+    """The offer to have the second of two graders read sessions of the first, so that the two can be compared."""
     old, new = graders
     read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))
     return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
 
 
 def spans_around(mark: TimeMark, now: dt.datetime) -> tuple[Span, Span] | None:
-    """As many whole weeks before a mark as after it, up to MAX_WEEKS each, without its own day; days if no week has
-    passed yet. None if no day has.
+    """A span before the mark's day and one of the same length after it; None if no day has passed since the mark.
+
+    The length is the whole weeks since the mark, at most MAX_WEEKS, or the days since then in its first week.
     """
     passed = (timezone.localdate(now) - mark.day).days
-    days = min(passed // WEEK * WEEK or passed, MAX_WEEKS * WEEK)
+    whole_weeks = passed // WEEK * WEEK
+    days = min(whole_weeks or passed, MAX_WEEKS * WEEK)
     if days < 1:
         return None
-    one = dt.timedelta(days=1)
+    day = dt.timedelta(days=1)
     return (
-        Span(first=mark.day - days * one, last=mark.day - one),
-        Span(first=mark.day + one, last=mark.day + days * one),
+        Span(first=mark.day - days * day, last=mark.day - day),
+        Span(first=mark.day + day, last=mark.day + days * day),
     )
 
 

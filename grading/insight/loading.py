@@ -210,7 +210,7 @@ def _as_table(records: list[tuple[Any, ...]], columns: list[str], measures: list
     """The table of the rows that `load_cells` selected: day, columns, two counts, and three sums for each measure."""
     widths = {name: len(GRADER) if name in READERS else 1 for name in columns}
     size = 1 + sum(widths.values()) + 2 + 3 * len(measures)
-    # The values of one selected column after the other.
+    # The values of one selected column after the other. Without records, `zip` yields no columns at all.
     values = iter(list(zip(*records, strict=True)) or [()] * size)
     days = next(values)
     ordinal_of = {day: _as_date(day).toordinal() for day in set(days)}

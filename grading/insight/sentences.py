@@ -56,7 +56,7 @@ def write_value(measure: Measure, value: float | None) -> str:
     """A value with its unit: .619, 12 %, 1.4, 3.2 min, $1.20. A dash if it is unknown."""
     if value is None:
         return "–"
-    sign = "−" if value < 0 and float(f"{value:.3f}") != 0 else ""
+    sign = "−" if value < 0 and float(f"{value:.3f}") != 0 else ""  # never −.000
     size = abs(value)
     if measure.unit is MeasureUnit.REWARD:
         return sign + f"{size:.3f}".removeprefix("0")
@@ -189,9 +189,9 @@ def _clause(measure: Measure, part: ChangePart) -> str:
     """What an identified part adds to the mean or takes from it: "other graders add .010 (+.002 to +.018)"."""
     value = part.value or 0.0
     size, subject = write_size(measure, value), SUBJECTS[part.names[0]]
-    effect = f"{'add' if part.names[0] is not PartName.MIX else 'adds'} {size}"
-    if value < 0:
-        effect = f"{'take' if part.names[0] is not PartName.MIX else 'takes'} {size} away"
+    is_singular = part.names[0] is PartName.MIX  # "other work"
+    add, take = ("adds", "takes") if is_singular else ("add", "take")
+    effect = f"{take} {size} away" if value < 0 else f"{add} {size}"
     return f"{subject} {effect}{write_in_parentheses(measure, part.low, part.high)}"
 
 
@@ -386,8 +386,8 @@ def write_letter(
     if news is not None:
         sentences.append(write_effect(news))
     elif outages:
-        marks_text = "; ".join(write_mark(mark) for mark in outages)
-        sentences.append(f"Judge outage{'s' * (len(outages) != 1)}: {marks_text}.")
+        noun = "Judge outage" if len(outages) == 1 else "Judge outages"
+        sentences.append(f"{noun}: {'; '.join(write_mark(mark) for mark in outages)}.")
     best = next((card for card in cards if card.is_best), None)
     if best is not None:
         sentences.append(write_agent(best))
@@ -404,7 +404,8 @@ def _most_telling(effects: tuple[MarkEffect, ...]) -> MarkEffect | None:
         EffectFinding.BETTER,
         EffectFinding.EASIER_OR_BETTER,
     )
-    return next((effect for finding in order for effect in effects if effect.finding is finding), None)
+    beyond_chance = [effect for effect in effects if effect.finding in order]
+    return min(beyond_chance, key=lambda effect: order.index(effect.finding), default=None)
 
 
 def _is_within(mark: TimeMark, span: Span) -> bool:

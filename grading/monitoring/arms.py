@@ -144,7 +144,8 @@ def _how_often(probability: float, cases: str) -> str:
     """How often something with this probability, which may be 0, happens: "once in 1,200 runs". `cases` is a plural."""
     if probability * RAREST <= 1:
         return f"less than once in a billion {cases}"
-    return f"once in {int(float(f'{round(1 / probability):.2g}')):,} {cases}"
+    two_digits = int(float(f"{round(1 / probability):.2g}"))
+    return f"once in {two_digits:,} {cases}"
 
 
 @alarm_rule(

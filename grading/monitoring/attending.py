@@ -32,7 +32,8 @@ def update_attended_alarms(liveness: Liveness) -> None:
 
     Alarms about programs whose state is unknown stay as they are.
     """
-    now, silent = timezone.now(), [part for part in liveness.parts if liveness.life(part) is Life.SILENT]
+    now = timezone.now()
+    silent = [part for part in liveness.parts if liveness.life(part) is Life.SILENT]
     if Component.BROKER in silent and Component.SCHEDULER in silent:
         silent.remove(Component.SCHEDULER)  # it waits for the broker, which has an alarm
     unknown = {str(part) for part in liveness.parts if liveness.life(part) is Life.UNKNOWN}

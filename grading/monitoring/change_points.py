@@ -74,8 +74,8 @@ def threshold(values_a_year: float) -> float:
     Siegmund's approximation: on average e^b − b − 1 values come between false alarms of either sign at an allowance of
     .5, with b = threshold + 1.166.
     """
-    apart = max(values_a_year, 1.0) / FALSE_A_YEAR
-    return max(LOWEST_THRESHOLD, math.log(apart) - 1.166)
+    values_per_false_alarm = max(values_a_year, 1.0) / FALSE_A_YEAR
+    return max(LOWEST_THRESHOLD, math.log(values_per_false_alarm) - 1.166)
 
 
 def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:

@@ -122,7 +122,7 @@ def too_many(text: str) -> Summarize:
 
 def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Summarize:
     """A summary with a finding for each agent that had too many sessions flagged: `text` with {count} and {agent}.
-    `only_open`: of those that still wait.
+    `only_open`: count only open flags.
     """
 
     def summarize(flags: Sequence[Flagged]) -> Iterable[Finding]:

@@ -145,7 +145,7 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
         return ()
     model, since = min(outages, key=itemgetter(1))
     waiting = Session.objects.yours().filter(settlement__created_at__gte=since)
-    if model == settings.JUDGE_SECOND_MODEL != settings.JUDGE_MODEL:
+    if model == settings.JUDGE_SECOND_MODEL and model != settings.JUDGE_MODEL:
         waiting = waiting.filter(pk__in=JudgeJob.objects.open().filter(purpose=Purpose.SECOND).values("session"))
     else:
         waiting = waiting.filter(reward_final=False)
@@ -198,7 +198,8 @@ def _until(quota: Quota) -> str:
         return " until somebody resumes it"
     if quota.until is None:
         return " until it is fixed"
-    return f"{', next call' if quota.state == QuotaState.MISCONFIGURED else ' until'} {stamp(quota.until)}"
+    conjunction = ", next call" if quota.state == QuotaState.MISCONFIGURED else " until"
+    return f"{conjunction} {stamp(quota.until)}"
 
 
 def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
@@ -518,8 +519,9 @@ class JudgeInstrument:
     version: str
 
     def __str__(self) -> str:
-        parts = (self.model, self.route and f"at {self.route}", self.rubric and f"rubric {self.rubric[:4]}")
-        return " ".join(filter(None, parts))
+        route = f"at {self.route}" if self.route else ""
+        rubric = f"rubric {self.rubric[:4]}" if self.rubric else ""
+        return " ".join(filter(None, (self.model, route, rubric)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ EVERY = dt.timedelta(hours=1)
 
 @dataclass(slots=True)
 class FormatUse:
-    """What the logs of one version of a harness held, and what of it the reader didn't know."""
+    """Counts of the records and calls in the logs of one version of a harness, and of those unknown to the reader."""
 
     records: int = 0
     unknown_records: int = 0
@@ -51,7 +51,7 @@ class FormatUse:
 
 
 def describe_unknown(report: dict[str, Any]) -> str:
-    """What of one log the site doesn't know, as sentences; empty if that isn't more than it may be."""
+    """Sentences about what is unknown to the site in one log; empty if that is no more than MAX_UNKNOWN."""
     use = FormatUse()
     use.add(0, report)
     return " ".join(use.describe())

@@ -167,7 +167,9 @@ def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
 def find_silent(silent: Collection[str]) -> Iterable[Finding]:
     """A finding for each of these parts whose heartbeats have stopped: on all hosts, or on one (`part@host`)."""
     rows = Heartbeat.objects.exclude(beat_at=None).order_by("beat_at").values_list("name", "host", "beat_at")
-    last_beats = {key: beat_at for name, host, beat_at in rows for key in (name, f"{name}@{host}")}
+    last_beats: dict[str, dt.datetime | None] = {}
+    for name, host, beat_at in rows:
+        last_beats[name] = last_beats[f"{name}@{host}"] = beat_at
     for key in silent:
         name, _at, host = key.partition("@")
         part, beat_at = Component(name), last_beats.get(key)

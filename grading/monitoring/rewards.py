@@ -71,7 +71,10 @@ COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
     list_sessions=None,
 )
 def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """The trajectory's parser may miss a new format, or a log may persuade the judge: their grades drift apart."""
+    """How judge and trajectory disagree about the session, as text; empty if they don't, or if too little is known.
+
+    The trajectory's parser may miss a new format, or a log may persuade the judge.
+    """
     judge, trajectory, human = (grades.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
     if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
         return ""
@@ -354,11 +357,9 @@ def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     """A text if most verdicts since the change are by another judge than before; empty otherwise."""
     before = rows[change.since - change.n_before : change.since]
     old, new = (mode(row.judge for row in some) for some in (before, rows[change.since :]))
-    return (
-        ""
-        if old == new
-        else f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work."
-    )
+    if old == new:
+        return ""
+    return f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work."
 
 
 def _describe_split(why: Split) -> str:

@@ -46,8 +46,8 @@ class Rule:
     `every`: how often it runs; None means after each judge's answer and each change of a flag, and every few seconds,
     so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs once a day, outside a
     transaction. One that `is_attended` is run by the threads that send heartbeats, because it is about the programs
-    that run the others. One that `quotes_verdict` says of a session how far its verdict is from something; people who
-    are to grade the session blind see its title only.
+    that run the others. The flags of a rule that `quotes_verdict` say how far a session's verdict is from something, so
+    people who are to grade the session blind see only the rule's title.
 
     `list_sessions` returns the keys of the sessions behind an alarm, in order of time, given what the alarm is about.
     Without it they are those of the finding.

@@ -60,7 +60,8 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
                 "close it."
             )
         elif waiting < count:
-            todo = f"{waiting} of these sessions still wait{'s' * (waiting == 1)}. {todo}"
+            verb = "waits" if waiting == 1 else "wait"
+            todo = f"{waiting} of these sessions still {verb}. {todo}"
         yield Finding(
             detail=f"{count} sessions in seven days made a commit or pull request and got no real grade in time. "
             f"{ALLOWED} would be normal. {todo}"
@@ -189,7 +190,10 @@ LATEST = 20
     ),
 )
 def repeated(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """An agent that submits "the last log" instead of each session's own has sessions graded on others' work."""
+    """Which evidence of the session is another session's, as text; empty if none is.
+
+    An agent that submits "the last log" instead of each session's own has sessions graded on others' work.
+    """
     files = [row for row in session.evidence.all() if row.kind in KINDS]
     copies = Evidence.objects.filter(session__is_sample=session.is_sample, kind__in=KINDS).exclude(session=session)
     if not copies.filter(sha256__in={row.sha256 for row in files}).exists() and not any(

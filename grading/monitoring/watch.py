@@ -60,9 +60,9 @@ def acknowledge(alarm: Alarm, user: User) -> bool:
 
 
 def refresh_afterwards(*, flagged: bool) -> None:
-    """`refresh_alarms` after a committed transaction that changed a flag; otherwise the next sweep does it, in seconds.
+    """Call `refresh_alarms` if the transaction that was just committed changed a flag (`flagged`).
 
-    It is also left to the next sweep if other writers keep the database busy for too long.
+    Otherwise, and if other writers keep the database busy for too long, the next sweep does so, in seconds.
     """
     if not flagged:
         return
@@ -98,7 +98,10 @@ def watch(now: dt.datetime | None = None) -> None:
 
 def is_due(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:
     """Whether a rule's interval has passed since it last ran. A run in the future is ignored: the clock was wrong."""
-    return rule.every is not None and not (rule.id in ran and now - rule.every < ran[rule.id] <= now)
+    if rule.every is None:
+        return False
+    ran_lately = rule.id in ran and now - rule.every < ran[rule.id] <= now
+    return not ran_lately
 
 
 def claim_run(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:

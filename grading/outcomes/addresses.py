@@ -57,9 +57,10 @@ def parse(text: str) -> Address:
     user = f"{parts.username or SSH_USER}@" if parts.scheme == "ssh" else ""
     if not re.fullmatch(r"([A-Za-z0-9_][A-Za-z0-9._-]*@)?", user):
         raise BadAddress("expected a user name of letters and digits before the @")
-    at = f"{host}:{port}" if port else host
-    url = f"{parts.scheme}://{user}{at}{parts.path}"
-    return Address(url=url, protocol=parts.scheme, host=host, port=port or (443 if parts.scheme == "https" else 22))
+    host_and_port = f"{host}:{port}" if port else host
+    url = f"{parts.scheme}://{user}{host_and_port}{parts.path}"
+    default_port = 443 if parts.scheme == "https" else 22
+    return Address(url=url, protocol=parts.scheme, host=host, port=port or default_port)
 
 
 def _parse_folder(text: str) -> Address:
@@ -70,7 +71,7 @@ def _parse_folder(text: str) -> Address:
 
 
 def pull_number(url: str, repository: str) -> str:
-    """The number of a pull request by its address, "" if it is none of the repository with the address `repository`."""
+    """The number of the pull request at this address; "" unless it belongs to the repository at `repository`."""
     base, _, number = url.rpartition("/pull/")
     return number if number.isdecimal() and project_key(base) == project_key(repository) else ""
 
@@ -91,7 +92,8 @@ def resolve(address: Address) -> str:
     if any(ip.is_link_local or ip.is_multicast or ip.is_unspecified for ip in map(_unmapped, addresses)):
         raise BadAddress(f"the host {address.host} has a link-local address, which is never contacted")
     first = addresses[0]
-    return f"{address.host}:{address.port}:{f'[{first}]' if first.version == 6 else first}"  # noqa: PLR2004
+    ip = f"[{first}]" if isinstance(first, ipaddress.IPv6Address) else str(first)
+    return f"{address.host}:{address.port}:{ip}"
 
 
 def _unmapped(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

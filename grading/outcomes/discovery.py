@@ -37,7 +37,7 @@ class LocalSuggestion:
 def find_local_repositories() -> list[LocalSuggestion]:
     """The repositories that the latest imported sessions worked in, those with the most sessions first.
 
-    A project has one: the one with the most sessions. Left out are projects and folders that are followed.
+    For each project, only the one with the most sessions. Projects and folders that are followed are left out.
     """
     imported = ImportedFile.objects.filter(session__isnull=False).values("session")
     logs = Evidence.objects.filter(yours(), kind=EvidenceKind.TRANSCRIPT, session__in=imported)
@@ -53,6 +53,7 @@ def find_local_repositories() -> list[LocalSuggestion]:
             sessions.setdefault((project, root), set()).add(session)
     counts = Counter({key: len(each) for key, each in sessions.items()})
     projects = Project.objects.in_bulk([project for project, _ in counts])
+    # The folders that are followed; then also the projects and folders of the suggestions.
     used: set[int | str] = set(Repository.objects.values_list("url", flat=True))
     suggestions = []
     for (project, root), count in counts.most_common():

@@ -18,7 +18,6 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.evidence.owner_rule import FULL_HASHES
 from grading.models import Artifact, CommitSighting, Evidence, Repository, Session, SessionCommit, SessionLanding
 from grading.models.evidence import ArtifactKind
 from grading.models.fields import short_hash
@@ -95,7 +94,7 @@ def run_due(now: dt.datetime) -> int:
     """Look up the sessions that are due, BATCH at a time, and fetch each repository at most once. Returns how many."""
     fetched: dict[int, bool] = {}
     for repository in Repository.objects.filter(is_paused=False, first_fetched_at=None):
-        # Its commits so far are history: what comes later can be told from them.
+        # The commits of the first fetch are history. The earlier it is, the fewer commits of sessions are among them.
         if repository.fetched_at is None or now - repository.fetched_at > LEASE:
             fetched[repository.pk] = fetch(repository, now)
     while enrol(now) == BATCH:
@@ -115,9 +114,9 @@ def run_due(now: dt.datetime) -> int:
 def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bool] | None = None) -> None:
     """Find out what became of the commits of these sessions, and record what changed.
 
-    Fetches each repository of their projects, but for those that were `fetched` in this round already: by primary key,
-    whether it worked. The sessions of a repository that cannot be read are left as they are and looked up again after
-    LEASE.
+    Fetches each repository of their projects, unless this round has fetched it before: `fetched` has whether that
+    worked, by primary key, and is updated. The sessions of a repository that cannot be read are left as they are and
+    looked up again after LEASE.
     """
     fetched = {} if fetched is None else fetched
     repositories = list(Repository.objects.filter(is_paused=False).select_related("project"))
@@ -128,7 +127,8 @@ def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bo
             fetched[repository.pk] = fetch(repository, now)
     unreadable = {pk for pk, worked in fetched.items() if not worked}
     readable = [each for each in repositories if each.pk not in unreadable]
-    sessions = [session for session in sessions if (home := homes[session.pk]) is None or home.pk not in unreadable]
+    waiting = {pk for pk, home in homes.items() if home is not None and home.pk in unreadable}
+    sessions = [session for session in sessions if session.pk not in waiting]
     claims = _load_claims(sessions)
     hashes = {claim.key for each in claims.values() for claim in each}
     infos: dict[int, dict[str, CommitInfo]] = {}
@@ -141,7 +141,8 @@ def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bo
         with _logging_failure(repository, fetched):
             _decide(repository, [commit for commit in commits if commit.repository_id == repository.pk])
     for session in sessions:
-        if (home := homes[session.pk]) is None or fetched[home.pk]:
+        home = homes[session.pk]
+        if home is None or fetched[home.pk]:
             with transaction.atomic():
                 _store(session, commits_by_session[session.pk], now)
             contradictions.check(session, now)
@@ -149,8 +150,9 @@ def look_up(sessions: Sequence[Session], now: dt.datetime, fetched: dict[int, bo
 
 @contextmanager
 def _logging_failure(repository: Repository, fetched: dict[int, bool]) -> Iterator[None]:
-    """Go on after git failed in one mirror: its commits count as not found, and other repositories are looked up. A
-    damaged mirror is deleted, and the next round makes it anew.
+    """Log a failure of git in one mirror and go on. The commits of this repository then count as not found.
+
+    A damaged mirror is deleted and marked as not fetched in `fetched`. The next round makes it anew.
     """
     try:
         yield
@@ -208,7 +210,8 @@ def _find_commits(
     commits_by_session: dict[int, list[SessionCommit]] = {}
     for session in sessions:
         home = homes[session.pk]
-        ordered = [*filter(None, [home]), *(each for each in repositories if each != home)]
+        others = [each for each in repositories if each != home]
+        ordered = others if home is None else [home, *others]
         commits: dict[str, SessionCommit] = {}
         for claim in claims[session.pk]:
             commit = SessionCommit(session=session, claim=claim.key)
@@ -226,9 +229,8 @@ def _find_commits(
 
 
 def _is_recognised(claim: Artifact, info: CommitInfo) -> bool:
-    """Whether a claim means this commit of a repository that is not its project's."""
-    is_long = len(claim.key) in FULL_HASHES or len(claim.key) >= RECOGNISABLE
-    return is_long or (bool(claim.subject) and claim.subject == info.subject[: len(claim.subject)])
+    """Whether a claim surely means this commit, although the repository is not that of the claim's project."""
+    return len(claim.key) >= RECOGNISABLE or (bool(claim.subject) and info.subject.startswith(claim.subject))
 
 
 class _ClaimContext:
@@ -285,18 +287,18 @@ class _ClaimContext:
 
 
 def _decide(repository: Repository, commits: Sequence[SessionCommit]) -> None:
-    """Set what became of the own commits among these, which are all of this repository."""
+    """Set what became of those commits that count as their session's own. All `commits` are of this repository."""
     own = [commit for commit in commits if commit.authorship == Authorship.OWN]
     if not own:
         return
     since = min(commit.session.started_at or commit.session.ended_at - DAY for commit in own) - DAY
     mirror = mirror_of(repository)
     branch = DefaultBranch.load(mirror, repository.default_branch, since)
-    pulls = _pull_numbers(repository, {commit.session_id for commit in own})
-    numbers: dict[str, set[str]] = defaultdict(set)
+    pulls_by_session = _pull_numbers(repository, {commit.session_id for commit in own})
+    pulls_by_commit: dict[str, set[str]] = defaultdict(set)
     for commit in own:
-        numbers[commit.sha] |= pulls.get(commit.session_id, set())
-    outcomes = landing.decide(mirror, branch, {commit.sha for commit in own}, numbers)
+        pulls_by_commit[commit.sha] |= pulls_by_session.get(commit.session_id, set())
+    outcomes = landing.decide(mirror, branch, {commit.sha for commit in own}, pulls_by_commit)
     for commit in own:
         outcome: CommitOutcome = outcomes[commit.sha]
         commit.state = outcome.state
@@ -326,7 +328,7 @@ def _store(session: Session, commits: Sequence[SessionCommit], now: dt.datetime)
     ]
     SessionCommit.objects.filter(session=session).delete()
     for commit in current:
-        commit.pk = None
+        commit.pk = None  # so that a commit from an earlier look-up, whose row was just deleted, is inserted again
     SessionCommit.objects.bulk_create(current)
     counts = Counter(commit.state for commit in current)
     before = (row.state, row.landed, row.reverted, row.open)

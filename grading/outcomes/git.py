@@ -135,7 +135,7 @@ def _environment(access: Access) -> Iterator[dict[str, str]]:
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TOKEN": access.token,
             # The certificates of the operator's own authority.
-            **{name: os.environ[name] for name in ("GIT_SSL_CAINFO",) if name in os.environ},
+            **({"GIT_SSL_CAINFO": os.environ["GIT_SSL_CAINFO"]} if "GIT_SSL_CAINFO" in os.environ else {}),
         }
     finally:
         shutil.rmtree(home, ignore_errors=True)

@@ -59,7 +59,8 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"expected a {event} event as GitHub sends it; {error} is missing or malformed") from None
         source = f"github {repository.pk}"
-        return sum(record(session, outcome, source=source, witness=Witness.OBSERVED)[1] for session, outcome in reports)
+        results = [record(session, outcome, source=source, witness=Witness.OBSERVED) for session, outcome in reports]
+        return sum(is_new for _row, is_new in results)
 
 
 def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:

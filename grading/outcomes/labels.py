@@ -116,9 +116,8 @@ def _check_line(fields: Any, sessions: Mapping[str, list[Session]]) -> Label | s
     name = str(fields.pop("session", ""))
     matches = sessions.get(name, [])
     if len(matches) != 1:
-        came = f"{len(matches)} agents have a" if matches else "there is no"
-        came = f"{came} session {name[:80]!r}"
-        return f"session: expected the id of a session, or the number in its page’s address; {came}"
+        reason = f"{len(matches)} agents have a session" if matches else "there is no session"
+        return f"session: expected the id of a session, or the number in its page’s address; {reason} {name[:80]!r}"
     value = fields.get("value")
     if isinstance(value, int | str) and not isinstance(value, bool) and value not in WORDS:
         try:

@@ -19,7 +19,6 @@ MAX_HEADS = 20
 REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
 REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
 PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
-RECORD = re.compile(r"([0-9a-f]+)\x1f([0-9a-f ]*)\x1f(\d+)\x1f(.*?)\x1e\n?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,6 @@ class BranchCommit:
 
     sha: str
     parents: tuple[str, ...]
-    committed_at: int
     message: str
 
     @property
@@ -58,10 +56,8 @@ class Mention:
         return cls(hashes=tuple(REVERTED_HASH.findall(message)), pulls=tuple(REVERTED_PULL.findall(message)))
 
     def names(self, commits: Collection[str], pulls: Collection[str]) -> bool:
-        """Whether it names one of these."""
-        return any(commit.startswith(each) for commit in commits for each in self.hashes) or any(
-            each in pulls for each in self.pulls
-        )
+        """Whether one of these commits or pull requests is mentioned."""
+        return any(commit.startswith(self.hashes) for commit in commits) or any(pull in pulls for pull in self.pulls)
 
 
 class DefaultBranch:
@@ -86,12 +82,13 @@ class DefaultBranch:
     def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
         """Read the branch from a mirror. Raises GitFailed."""
         revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
-        form = "--format=%H%x1f%P%x1f%ct%x1f%B%x1e"
-        text = git.run(mirror.folder, "log", "--topo-order", form, *revisions).decode("utf-8", "replace")
-        newest_first = [
-            BranchCommit(sha=sha, parents=tuple(parents.split()), committed_at=int(at), message=message)
-            for sha, parents, at, message in RECORD.findall(text)
-        ]
+        form = "--format=%H%x1f%P%x1f%B"
+        output = git.run(mirror.folder, "log", "-z", "--topo-order", form, *revisions)
+        newest_first = []
+        # A record ends with NUL, which no message contains. So a message cannot pretend to be another commit.
+        for record in output.decode("utf-8", "replace").split("\0")[:-1]:
+            sha, parents, message = record.split("\x1f", 2)
+            newest_first.append(BranchCommit(sha=sha, parents=tuple(parents.split()), message=message))
         commits = {commit.sha: commit for commit in reversed(newest_first)}
         patch_ids = mirror.patch_ids(*revisions)
         return cls(name, commits, {sha: patch_id for sha, patch_id in patch_ids.items() if sha in commits})
@@ -117,7 +114,7 @@ def _merges(commits: Mapping[str, BranchCommit], tip: str) -> dict[str, str]:
         tip = commits[tip].parents[0] if commits[tip].parents else ""
     merges: dict[str, str] = {}
     on_line = {commit.sha for commit in line}
-    for merge in reversed(line):
+    for merge in reversed(line):  # the oldest first: a later merge contains the same commits without bringing them
         waiting = list(merge.parents[1:])
         while waiting:
             sha = waiting.pop()
@@ -134,8 +131,10 @@ def decide(
     that belong to a commit, where known. Raises GitFailed.
     """
     commits = list(commits)
-    own_patches = _own_patch_ids(mirror, [sha for sha in commits if sha not in branch.commits])
-    landed = {sha: sha if sha in branch.commits else branch.earliest_with(own_patches.get(sha, "")) for sha in commits}
+    landed = {sha: sha for sha in commits if sha in branch.commits}  # the commit of the branch that brought the change
+    beside = [sha for sha in commits if sha not in branch.commits]
+    own_patches = _own_patch_ids(mirror, beside)
+    landed |= {sha: branch.earliest_with(own_patches.get(sha, "")) for sha in beside}
     landed |= _find_squashes(mirror, branch, [sha for sha, landed_as in landed.items() if not landed_as])
     brought = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
     inverse = mirror.inverse_patch_ids(sorted(set().union(*brought.values())))

@@ -79,13 +79,16 @@ class Mirror:
         lines = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
         has_branches = len(lines) <= MAX_REFS
         listed = lines if has_branches else [line for line in lines if line.endswith(f"\t{main}".encode())]
-        refs = {name: sha for sha, _, name in (line.decode("utf-8", "replace").partition("\t") for line in listed)}
+        parts = (line.decode("utf-8", "replace").partition("\t") for line in listed)
+        refs = {name: sha for sha, _, name in parts}
         if main not in refs:
             raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
         specs, wanted = [f"+{main}:{main}"], {main: refs[main]}
         if has_branches:
             pulls = {name for name in refs if name.startswith("refs/pull/") and name.endswith("/head")}
-            specs = ["+refs/heads/*:refs/heads/*", *(["+refs/pull/*/head:refs/pull/*/head"] if pulls else [])]
+            specs = ["+refs/heads/*:refs/heads/*"]
+            if pulls:
+                specs.append("+refs/pull/*/head:refs/pull/*/head")
             wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
         if not wanted.items() <= self._refs().items():
             options = ("--no-tags", "--quiet", "--no-write-fetch-head")
@@ -96,7 +99,8 @@ class Mirror:
     def _refs(self) -> dict[str, str]:
         """The hash of each ref of the mirror by its name."""
         output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
-        return {name: sha for sha, _, name in (line.partition(" ") for line in output.splitlines())}
+        parts = (line.partition(" ") for line in output.splitlines())
+        return {name: sha for sha, _, name in parts}
 
     def _create(self) -> None:
         """Make the mirror, unless there is one whose refs git can read."""
@@ -161,14 +165,15 @@ class Mirror:
         if not resolved:
             return {}
         form = "--format=%H%x1f%ct%x1f%ce%x1f%s"
-        lines = git.run(
-            self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin="\n".join(resolved.values()).encode()
-        )
+        stdin = "\n".join(resolved.values()).encode()
+        output = git.run(self.folder, "log", "--no-walk=unsorted", "--stdin", form, stdin=stdin)
         infos = {}
-        for line in lines.decode("utf-8", "replace").splitlines():
-            sha, at, committer, subject = [*line.split("\x1f", 3), "", "", ""][:4]
-            committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
-            infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
+        # `splitlines` would also split at a form feed in a subject.
+        for line in output.decode("utf-8", "replace").split("\n")[:-1]:
+            sha, at, committer, subject = line.split("\x1f", 3)
+            with suppress(ValueError, OverflowError):  # a malformed commit has no time, or an impossible one
+                committed_at = dt.datetime.fromtimestamp(int(at), dt.UTC)
+                infos[sha] = CommitInfo(sha=sha, committed_at=committed_at, committer=committer, subject=subject)
         return {name: infos[sha] for name, sha in resolved.items() if sha in infos}
 
     def tips(self) -> set[str]:
@@ -176,7 +181,7 @@ class Mirror:
         return set(self._refs().values())
 
     def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The parents of each commit that is not on a branch, of all refs and of these commits."""
+        """The parents of each commit that can be reached from a ref or from `commits`, but not from the branch."""
         stdin = "".join(f"{name}\n" for name in (*commits, f"^refs/heads/{branch}")).encode()
         output = git.run(self.folder, "rev-list", "--all", "--parents", "--stdin", stdin=stdin).decode("ascii")
         lines = (line.split() for line in output.splitlines())
@@ -188,7 +193,8 @@ class Mirror:
         names = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
         trees = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=names).decode("ascii").split()
         tree_of = dict(zip(commits, trees, strict=True))
-        # Each difference is headed by the first of its trees, so that is the head's, and -R turns the difference round.
+        # diff-tree prints the first tree of a pair as the commit of its patch, so the head's tree comes first. With -R
+        # the patch leads from the base to the head nevertheless.
         lines = "".join(f"{tree_of[head]} {tree_of[base]}\n" for head, base in pairs.items()).encode()
         by_tree = dict(git.pipe_to_patch_id(self.folder, "diff-tree", "--stdin", "-p", "-r", "-R", *PATCH, stdin=lines))
         return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}

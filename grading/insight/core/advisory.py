@@ -36,8 +36,8 @@ def select_worse(effects: Sequence[MarkEffect], allowances: Mapping[str, float])
     allowance.
     """
     selected = []
+    others = {each.measure.name for each in effects if each.measure.better and each.measure.name != "reward"}
     for effect in effects:
-        others = {each.measure.name for each in effects if each.measure.better and each.measure.name != "reward"}
         share = REWARD_SHARE if effect.measure.name == "reward" else (1 - REWARD_SHARE) / max(1, len(others))
         allowance = min(RATE, sum(allowances.get(mark.key, 0.0) for mark in effect.marks)) * share
         if effect.finding in WORSE and effect.p_value is not None and effect.p_value <= 2 * allowance:

@@ -48,8 +48,8 @@ def fit_scale(graders: Collection[GraderIdentity], pairs: PairedReadings) -> Gra
     precision, moment = np.zeros((len(nodes), len(nodes))), np.zeros(len(nodes))
     for old, new, values in edges:
         i, j = index[old], index[new]
-        kept, joined = sorted((component[i], component[j]))
-        component = [kept if number == joined else number for number in component]
+        smaller, larger = sorted((component[i], component[j]))
+        component = [smaller if number == larger else number for number in component]
         # Identical differences would give an infinite weight: a reading has at least the error of its rounding.
         weight = len(values) / max(float(np.var(values, ddof=1)), 1e-4)
         precision[[i, j], [i, j]] += weight

@@ -262,7 +262,7 @@ def _nuisance(table: CellTable, measure: str) -> list[Floats]:
         work = table.columns["task"].codes
     else:
         count = table.sums[measure].count
-        work = group_work(table, (count, count)).codes if len(table) else table.days
+        work = group_work(table, (count, count)).codes if len(table) else table.days  # any empty array
     return [indicators(codes) for codes in (work, table.columns["harness"].codes, table.days % 7)]
 
 
@@ -301,7 +301,7 @@ def _offset_variance(table: CellTable, measure: str, design: Floats, scale: Grad
 
 
 def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, float]]:
-    """For each group: how far (the mean may have fallen, risen) only because other sessions have no grade since.
+    """For each group: how far the mean may have (fallen, risen) only because other sessions lack a grade than before.
 
     The change of the share of sessions without a grade is estimated like any effect. If it is beyond chance, the
     sessions that lost their grade are assumed to be the best ones (for a fall) or the worst ones (for a rise).
@@ -327,7 +327,7 @@ def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, floa
 
 
 def select_recurring(table: CellTable, measure: str) -> CellTable:
-    """The cells of recurring tasks, which have values on two days or more; of the MAX_TASKS with the most sessions."""
+    """The cells of those tasks that have values on two days or more; at most the MAX_TASKS with the most sessions."""
     count, tasks = table.sums[measure].count, table.columns["task"]
     size = len(tasks.labels)
     if not size:

@@ -40,7 +40,8 @@ def mean_of(table: CellTable, measure: str) -> Mean:
 def clamp(measure: str, value: float) -> float:
     """The nearest possible value of a measure: rewards and shares are in [0, 1], and nothing is below 0."""
     unit = MEASURES[measure].unit if measure in MEASURES else None
-    return min(max(value, 0.0), 1.0 if unit in {MeasureUnit.REWARD, MeasureUnit.SHARE} else math.inf)
+    highest = 1.0 if unit in {MeasureUnit.REWARD, MeasureUnit.SHARE} else math.inf
+    return min(max(value, 0.0), highest)
 
 
 def half_width(table: CellTable, measure: str, value: float) -> float | None:

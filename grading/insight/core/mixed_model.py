@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def fit_steps(data: StepData) -> StepFit | None:
     moments = _moments(data, mean, deviation)
     logs, coefficients, covariances = [], [], []
     sessions_a_day = size / max(1, int((moments.day_count > 0).sum()))
-    grid = [(0.0, 0.0), *((ratio, each) for ratio in DAY_RATIOS for each in CORRELATIONS)]
+    grid = [(0.0, 0.0), *product(DAY_RATIOS, CORRELATIONS)]
     for ratio, correlation in grid:
         log, solution, covariance = _solve(moments, ratio / sessions_a_day, correlation, freedom)
         logs.append(log)

@@ -21,8 +21,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mean:
-    """A mean with its 90 % interval, or None for all three if no session has a value, or for the interval alone if
-    fewer than two days or sessions leave it unknown.
+    """A mean with its 90 % interval. All three are None if no session has a value, and the interval alone is None if
+    only one session has a value.
 
     `sessions`: all sessions. `known`: those with a value, which the mean is of. `provisional`: those of `known` whose
     reward may still change.

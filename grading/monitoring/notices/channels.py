@@ -31,8 +31,8 @@ def destinations() -> list[Destination]:
 
 def letter_destinations() -> list[Destination]:
     """Where a weekly letter goes now: only to channels that are set to get it. One query."""
-    places = [each for each in destinations() if each.row is None or each.row.letters]
-    return [each for each in places if each.row is not None or settings.NOTIFY_LETTER]
+    typed = [each for each in destinations() if each.row is not None and each.row.letters]
+    return [*by_environment(), *typed] if settings.NOTIFY_LETTER else typed
 
 
 def by_environment() -> list[Destination]:
@@ -59,7 +59,7 @@ def target(notice: Notice) -> Target:
 
 
 def overridden(row: NoticeChannel) -> bool:
-    """Whether the environment has every address of the row. It is unused then, so that nobody is notified twice."""
+    """Whether the environment has every address of the row. The row is unused then: nobody is notified twice."""
     try:
         return _without_environment(row.unseal()) is None
     except Unusable:
@@ -70,7 +70,8 @@ def describe(target: Target) -> str:
     """A description without secrets: the host of a webhook, or the number of addresses."""
     if isinstance(target, Webhook):
         return f"{webhook.host(target.url)}, {'signed' if target.secret else 'not signed'}"
-    return f"{len(target.addresses)} address{'es' * (len(target.addresses) != 1)}, by {settings.EMAIL_HOST}"
+    noun = "address" if len(target.addresses) == 1 else "addresses"
+    return f"{len(target.addresses)} {noun}, by {settings.EMAIL_HOST}"
 
 
 def of_environment(kind: Channel) -> Target | None:

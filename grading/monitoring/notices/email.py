@@ -21,7 +21,7 @@ def send(notice: Notice, to: Mail) -> None:
     try:
         EmailMessage(notice.subject, notice.body, sender, to.addresses, headers=headers).send()
     except smtplib.SMTPRecipientsRefused as error:
-        code, text = min(error.recipients.values())
+        code, text = min(error.recipients.values())  # a temporary refusal (4xx), if there is one
         raise _kind(code)(f"every address was refused: {_describe(name, code, text)}") from error
     except smtplib.SMTPResponseException as error:
         raise _kind(error.smtp_code)(_describe(name, error.smtp_code, error.smtp_error)) from error

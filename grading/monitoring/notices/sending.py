@@ -62,9 +62,10 @@ def _claim(notice: Notice) -> bool:
         unclaimed = Notice.objects.queued().filter(
             pk=notice.pk, attempts=notice.attempts, next_attempt_at=notice.next_attempt_at
         )
-        is_claimed = unclaimed.update(next_attempt_at=clock.now() + CLAIM, attempts=notice.attempts + 1)
-    notice.attempts += is_claimed
-    return bool(is_claimed)
+        is_claimed = bool(unclaimed.update(next_attempt_at=clock.now() + CLAIM, attempts=notice.attempts + 1))
+    if is_claimed:
+        notice.attempts += 1
+    return is_claimed
 
 
 def _retry_later(notice: Notice, error: str) -> None:
