@@ -22,7 +22,7 @@ class GradingConfig(AppConfig):
 
 
 def gather_statistics_after_upgrade(using: str, plan: Sequence[object] = (), **_kwargs: object) -> None:
-    """The query planner has no statistics of new or rebuilt tables and indexes."""
+    """Gather the query planner's statistics, which new and rebuilt tables and indexes lack."""
     from grading.health import planner
     from grading.models import Session
 

@@ -49,7 +49,7 @@ class GrowingDelay(AxesHandler):  # type: ignore[misc] # it ships no types
     """The handler that django-axes calls before a password is checked, and after a sign-in."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Count the attempt. If it comes too early, set `seconds_to_wait` on the request and don't count it."""
+        """Whether the attempt may be made; it is then counted. If it is too early, sets `request.seconds_to_wait`."""
         now = timezone.now()
         name, address = failure_key(request, (credentials or {}).get("username"))
         with transaction.atomic():

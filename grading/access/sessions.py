@@ -57,8 +57,9 @@ def note_use(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[H
             return response
         now, name = int(timezone.now().timestamp()), getattr(request.resolver_match, "url_name", "")
         is_due = LAST_USED in request.session and now - request.session[LAST_USED] >= UPDATE_SECONDS
-        by_page = name in REQUESTED_BY_PAGES and (name != "rubric_try" or "state" in request.GET)
-        if is_due and not by_page:
+        # A person opens the page `rubric_try`, which then requests itself with `state`.
+        is_by_page = name in REQUESTED_BY_PAGES and (name != "rubric_try" or "state" in request.GET)
+        if is_due and not is_by_page:
             request.session[LAST_USED] = now
         return response
 

@@ -45,7 +45,7 @@ def signed_out(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
 
 @receiver(user_login_failed)
 def failed(credentials: Mapping[str, Any], request: HttpRequest | None = None, **_kwargs: Any) -> None:
-    """The event has the name that was typed. As that may be a password, only operators see it."""
+    """Record a failed sign-in with the name that was typed. As that may be a password, only operators see the event."""
     if getattr(request, "seconds_to_wait", 0):  # refused by `delays` without checking the password
         return
     recent = AuditEvent.objects.filter(
@@ -77,11 +77,10 @@ def second_factor_failed(user: User, **_kwargs: Any) -> None:
 
 @receiver(pre_save, sender=User)
 def before_change(instance: User, update_fields: Collection[str] | None = None, **_kwargs: Any) -> None:
-    instance._before = (  # type: ignore[attr-defined] # noqa: SLF001 - for `changed`
-        User.objects.filter(pk=instance.pk).values(*AUDITED_COLUMNS).first()
-        if instance.pk and (update_fields is None or set(update_fields) & set(AUDITED_COLUMNS))
-        else None
-    )
+    before = None
+    if instance.pk and (update_fields is None or set(update_fields) & set(AUDITED_COLUMNS)):
+        before = User.objects.filter(pk=instance.pk).values(*AUDITED_COLUMNS).first()
+    instance._before = before  # type: ignore[attr-defined] # noqa: SLF001 - for `changed`
 
 
 @receiver(post_save, sender=User)
@@ -124,7 +123,7 @@ def roles_changed(
     pk_set: set[int] | None,
     **kwargs: Any,
 ) -> None:
-    """A role or permission was given or taken. The roles' own permissions, which migrations set, are not recorded."""
+    """Record that a role or permission was given or taken. Those that migrations give to roles are not recorded."""
     verb = {"post_add": "gave", "post_remove": "took", "pre_clear": "took"}.get(action)
     is_of_role = kwargs["sender"] is Group.permissions.through
     if verb is None or pk_set == set() or (is_of_role and actor() == CONSOLE):

@@ -599,7 +599,8 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
     recent = [f"--since={since.isoformat()}", *until, f"-n{MOST_COMMITS}", "--no-show-signature"]
     columns = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
     rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, columns)]
-    own, by = [row for row in rows if metadata["session_id"] in split_list(row[2])], "trailer"
+    own = [row for row in rows if metadata["session_id"] in split_list(row[2])]
+    by = "trailer"
     if not own and start:
         columns = "--format=%H%x1f%gd%x1f%gs"
         reflog = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", columns, "--date=unix")
@@ -1418,6 +1419,7 @@ def log_folders(harness: str) -> str:
 
 
 def set_in(variable: str) -> str:
+    """The value of an environment variable; "" if it is not set."""
     return os.environ.get(variable, "").strip()
 
 
@@ -1523,16 +1525,17 @@ def remember(memory: Path, agent: str, log: Log) -> None:
 
 def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
     """Every file in the harness's folders with what it is. Links are not followed."""
-    for path, is_regular in (each for folder in LOG_FOLDERS[harness]() for each in walk_files(str(folder))):
-        log = Log(path, harness)
-        if not is_regular:
-            log.result = SKIPPED
-        else:
-            try:
-                inspect_log(log, known_logs)
-            except OSError as error:
-                log.result, log.why = REFUSED, f"cannot be read: {error.strerror}"
-        yield log
+    for folder in LOG_FOLDERS[harness]():
+        for path, is_regular in walk_files(str(folder)):
+            log = Log(path, harness)
+            if not is_regular:
+                log.result = SKIPPED
+            else:
+                try:
+                    inspect_log(log, known_logs)
+                except OSError as error:
+                    log.result, log.why = REFUSED, f"cannot be read: {error.strerror}"
+            yield log
 
 
 def walk_files(folder: str) -> Iterator[tuple[str, bool]]:
@@ -1615,7 +1618,9 @@ def session_id_of(log: Log, head: bytes, tail: bytes) -> str:
         if head.startswith(ZSTD):  # Codex compresses old logs; the site expands them
             return named.group() if named and path.name.startswith("rollout-") else ""
         is_log = is_cut or any(isinstance(row.get("payload"), dict) for row in rows) or bool(ids and ids[0])
-        return next(filter(None, ids), named.group() if named else path.stem) if is_log else ""
+        if not is_log:
+            return ""
+        return next(filter(None, ids), named.group() if named else path.stem)
     if not is_cut and not any(row.get("type") in CLAUDE_TYPES or "sessionId" in row for row in rows):
         return ""
     rows += [row for row in map(json_object, tail.splitlines()) if row]
@@ -1818,7 +1823,8 @@ def print_summary(logs: list[Log], arguments: list[str]) -> int:
     print(f"{len(logs):8,}  files in all")
     if "--list" in arguments:
         for log in sorted(logs, key=lambda each: each.path):
-            print(f"{log.result:<36}  {printable(log.path)}{f': {printable(log.why)}' if log.why else ''}")
+            why = f": {printable(log.why)}" if log.why else ""
+            print(f"{log.result:<36}  {printable(log.path)}{why}")
     return 1 if any(log.result in (REFUSED, UNSENT) for log in logs) else 0
 
 
@@ -1831,12 +1837,15 @@ def printable(text: str) -> str:
 
 
 def progress(line: str) -> None:
-    print(f"\rgradingsite: {line}   " if sys.stdout.isatty() else f"gradingsite: {line}", end="", flush=True)
-    if not sys.stdout.isatty():
-        print()
+    """Print the progress: on a terminal over the line before, otherwise as a line of its own."""
+    if sys.stdout.isatty():
+        print(f"\rgradingsite: {line}   ", end="", flush=True)
+    else:
+        print(f"gradingsite: {line}", flush=True)
 
 
 def clear_line() -> None:
+    """End the line of progress on a terminal, so that the next text gets a line of its own."""
     if sys.stdout.isatty():
         print()
 
@@ -1879,7 +1888,7 @@ def check_site() -> Iterator[tuple[bool, str]]:
 
 
 def check_hook(harness: str) -> tuple[bool, str] | None:
-    """None for a harness whose settings do not call this program."""
+    """Whether the harness's hook works, and a line about it; None if its settings do not call this program."""
     path = settings_path(harness)
     if has_plugin(harness):
         return True, f"hook: {harness}, as the plugin {PLUGIN}"
@@ -1946,7 +1955,8 @@ def describe(session: Session) -> str:
     parts = [f"session {session['metadata']['session_id'][-8:]}"]
     parts.append("without a transcript" if size is None else f"transcript of {size / 1000:,.0f} kB")
     if commits_made:
-        parts.append(f"{len(commits_made)} commit{'s' * (len(commits_made) > 1)} by {commits_made[0]['by']}")
+        noun = "commit" if len(commits_made) == 1 else "commits"
+        parts.append(f"{len(commits_made)} {noun} by {commits_made[0]['by']}")
     if "unobserved" in session:
         parts.append("commits are read in the background")
     return ", ".join(parts)

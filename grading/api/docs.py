@@ -20,7 +20,7 @@ class Pages(DocsBase):
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         schema = api.get_openapi_schema(path_params=kwargs)
-        # The body of an error is the same for all operations: of errors, each lists only the statuses.
+        # All operations have the same body of errors, so each lists only the statuses of its errors.
         operations = []
         for path, methods in schema["paths"].items():
             for method, operation in methods.items():
@@ -64,10 +64,11 @@ def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, An
             "required": name in required,
             "description": inner.get("description", "") if "$ref" in child else child.get("description", ""),
         }
-        # Of an object that may be null, the object's fields.
+        # A field that may be an object or null is described by the object.
         objects = [option for option in inner.get("anyOf", ()) if "properties" in _resolved(schema, option)]
         item = _resolved(schema, objects[0] if objects else inner.get("items", inner))
-        yield from _fields(schema, item, f"{prefix}{name}{'[]' if 'items' in inner else ''}.")
+        ending = "[]." if "items" in inner else "."
+        yield from _fields(schema, item, f"{prefix}{name}{ending}")
 
 
 def _resolved(schema: Json, node: Json) -> Json:

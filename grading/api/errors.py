@@ -51,7 +51,7 @@ def add_handlers(api: NinjaAPI) -> None:
 
 
 def reply(request: HttpRequest, error: Any) -> HttpResponse:
-    """The reply to an error (`ErrorOut`). Of a bug, the caller gets a number, under which the log has the traceback."""
+    """The reply to an error (`ErrorOut`). For a bug, it has a number by which to find the traceback in the log."""
     headers: dict[str, str] = {}
     status, todo = 422, AGAIN
     match error:

@@ -269,11 +269,11 @@ def assign(request: HttpRequest, payload: AssignmentIn) -> Status[dict[str, Any]
     Sessions from which a lesson was held out show what it causes. Once that is known, it is rarely held out. Ask before
     the session begins. A repeated decision_id gets the same answer, and lessons that are new to it are drawn and added.
     """
-    now, lesson = timezone.now(), Bandit.objects.named("lesson")
+    now, bandit = timezone.now(), Bandit.objects.named("lesson")
     who = {"agent": _agent(request).name, "context": payload.context}
-    decided = lessons.decided(lesson, now)
+    decided = lessons.decided(bandit, now)
     try:
-        drawn = holdout.assign(lesson.name, payload.decision_id, payload.lessons, **who, decided=decided, now=now)
+        drawn = holdout.assign(bandit.name, payload.decision_id, payload.lessons, **who, decided=decided, now=now)
     except selection.TooManyOpen as error:
         return _too_many_open(error)
     except holdout.Taken as error:

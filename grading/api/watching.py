@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from grading.busy import is_busy, trouble
+from grading.busy import trouble
 from grading.health.readiness import metrics, readiness
 from grading.judging.outlook.standing import standings
 from grading.models import ApiToken
@@ -33,11 +33,10 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's sign
         open_judges = [role for role, (_model, may_be_asked) in judges().items() if may_be_asked]
         state = readiness(timezone.now(), open_judges)
     except Exception as error:
-        if not is_busy(error):
-            raise
         problem = trouble(error)
-        problems = ["" if problem is None else problem.title]
-        return answer({"ready": False, "problems": problems, "checks": {}}, status=503)
+        if problem is None:
+            raise
+        return answer({"ready": False, "problems": [problem.title], "checks": {}}, status=503)
     body = {"ready": not state.problems, "problems": state.problems, "checks": state.checks}
     return answer(body, status=503 if state.problems else 200)
 

@@ -11,10 +11,10 @@ def to_keep(moments: Iterable[dt.datetime], now: dt.datetime) -> set[dt.datetime
     """The moments of the backups to keep: the last of each of the 7 latest days and 4 latest weeks that have one, and
     all of the last day.
     """
-    days: dict[Hashable, dt.datetime] = {}
-    weeks: dict[Hashable, dt.datetime] = {}
+    last_of_day: dict[Hashable, dt.datetime] = {}
+    last_of_week: dict[Hashable, dt.datetime] = {}
     ordered = sorted(moments)
     for each in ordered:
-        days[each.date()] = weeks[each.isocalendar()[:2]] = each
+        last_of_day[each.date()] = last_of_week[each.isocalendar()[:2]] = each
     young = {each for each in ordered if now - each < YOUNG}
-    return {*list(days.values())[-DAYS:], *list(weeks.values())[-WEEKS:], *young}
+    return {*list(last_of_day.values())[-DAYS:], *list(last_of_week.values())[-WEEKS:], *young}

@@ -68,7 +68,7 @@ def at_night() -> None:
 
 @contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """One backup at a time in a folder. Raises BackupProblem."""
+    """Keep other backups from being made in this folder meanwhile. Raises BackupProblem if one is."""
     with (target / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

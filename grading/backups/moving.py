@@ -159,9 +159,9 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
 
 def continue_sequence(source: sqlite3.Connection, cursor: Any, table: MovedTable) -> None:
     """Make the table's next row get the key that SQLite would have given it: keys of deleted rows aren't reused."""
-    used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [table.name]).fetchone()
-    highest = source.execute(f'SELECT max("{table.identity}") FROM "{table.name}"').fetchone()  # noqa: S608
-    last = max([0, *(used or ()), *(number for number in highest if number is not None)])
+    used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [table.name]).fetchone() or (0,)
+    (highest,) = source.execute(f'SELECT max("{table.identity}") FROM "{table.name}"').fetchone()  # noqa: S608
+    last = max(used[0], highest or 0, 0)  # 0 if there was never a row; the next key is then 1
     sequence = "pg_get_serial_sequence(%s, %s)"
     cursor.execute(f"SELECT setval({sequence}, %s, %s)", [f'"{table.name}"', table.identity, max(last, 1), last > 0])
 

@@ -36,7 +36,7 @@ def last_week(now: dt.datetime) -> dt.date:
 
 
 def write_due(now: dt.datetime) -> bool:
-    """Write the letter about the last week if it is time and nobody has; whether it was written now."""
+    """Write the letter about the last week if it is time and there is none yet. Returns whether it was written."""
     monday = last_week(now)
     if now < midnight(monday + WEEK) + HOUR or WeeklyLetter.objects.filter(monday=monday).exists():
         return False
@@ -44,8 +44,8 @@ def write_due(now: dt.datetime) -> bool:
 
 
 def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
-    """Store a letter and queue its notices, in one transaction. False if there is one about this week already: of two
-    workers that write at once, one sends.
+    """Store a letter and queue its notices, in one transaction. Returns False if the week has a letter already: if two
+    workers write at once, only one sends.
     """
     with transaction.atomic():
         columns = {"subject": draft.subject, "sentences": list(draft.sentences), "written_at": now}

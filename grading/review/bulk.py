@@ -112,7 +112,7 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
 
 
 def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]:
-    """The settlements, by session, that a judge or a person decided after the rule flagged the session. Two queries."""
+    """The current settlements, by session, that a judge or a person decided after the rule flagged it. Two queries."""
     raised = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
     rows = Settlement.objects.filter(session__in=raised).select_related("grade").defer("steps").order_by("revision")
     settlements = {row.session_id: row for row in rows}
@@ -182,8 +182,8 @@ def submit(
         current_revisions = {key: settlement.revision for key, settlement in current.items()}
         changed = [each for each in sessions if current_revisions.get(each.pk, 0) != revisions[each.pk]]
         if changed:
-            then = {each.pk: each.settlements.filter(revision=revisions[each.pk]).first() for each in changed}
-            stale = [StaleReward(session=each, before=then[each.pk], current=current.get(each.pk)) for each in changed]
+            old = {each.pk: each.settlements.filter(revision=revisions[each.pk]).first() for each in changed}
+            stale = [StaleReward(session=each, before=old[each.pk], current=current.get(each.pk)) for each in changed]
             raise BulkStale(stale, len(sessions))
         problems = []
         graded_since: Mapping[int, Settlement] = {}
@@ -242,6 +242,6 @@ def _locked(ids: Iterable[int]) -> list[Session]:
 
 
 def _live(sessions: Iterable[Session]) -> dict[int, Settlement]:
-    """The current settlement of each session, by its key."""
+    """The current settlement of each session, by the session's key: the one with the highest revision."""
     rows = Settlement.objects.filter(session__in=sessions).defer("steps").order_by("revision")
     return {row.session_id: row for row in rows}

@@ -124,13 +124,14 @@ def _by_impact(items: QuerySet[ReviewItem], now: dt.datetime, *first: str) -> Qu
     """Order items by the annotations `first`, then by impact, with the day's first places shared among the agents."""
     today = ReviewAnswer.objects.effective().filter(yours(), place=Place.IMPACT, created_at__gte=start_of_day(now))
     counted = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))
-    answered = dict(counted)
-    if sum(answered.values()) >= FIRST_PLACES:
+    answered_by_agent = dict(counted)
+    if sum(answered_by_agent.values()) >= FIRST_PLACES:
         return items.order_by(*first, *BY_IMPACT)
     of_agent = Window(RowNumber(), partition_by=[*first, "session__agent"], order_by=BY_IMPACT)
-    before = [When(session__agent=agent, then=count) for agent, count in answered.items()]
+    before = [When(session__agent=agent, then=count) for agent, count in answered_by_agent.items()]
     place = F("of_agent") + Case(*before, default=0, output_field=IntegerField())
     slice_last, *by_impact = BY_IMPACT
+    # An agent's first ONE_AGENTS items of the day share a place, so that impact orders them. Its others come later.
     shared = items.annotate(of_agent=of_agent).annotate(agent_place=Greatest(place, ONE_AGENTS))
     return shared.order_by(*first, slice_last, "agent_place", *by_impact)
 

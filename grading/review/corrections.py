@@ -122,6 +122,7 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
 
 
 def _locked_settlement(session: Session) -> Settlement | None:
+    """The current settlement of a session, which is locked until the transaction ends."""
     Session.objects.select_for_update().get(pk=session.pk)
     return rewards.live(session)
 

@@ -42,6 +42,7 @@ def of_session(session: Session) -> dict[str, Any]:
     """The fields of `SESSION`. The session's queryset must have annotated `is_stale`."""
     row: SessionFacts | None = getattr(session, "facts", None)
     facts = {name: getattr(row, name, None) for name in FACTS}
+    landing = getattr(session, "landing", None)
     return {
         "ended_at": session.ended_at,
         "agent": session.agent.name,
@@ -61,7 +62,7 @@ def of_session(session: Session) -> dict[str, Any]:
         "reason": session.reward_reason or None,
         "flagged": session.open_flags > 0,
         "stale": vars(session)["is_stale"],
-        "landed": landing.state if (landing := getattr(session, "landing", None)) else None,
+        "landed": landing.state if landing else None,
         "project": session.project.name if session.project else None,
         "task": session.task or None,
         **{name: None if value == "" else value for name, value in facts.items()},

@@ -5,7 +5,6 @@ sessions would come last.
 """
 
 import datetime as dt
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping
@@ -128,7 +127,9 @@ def prioritise(now: dt.datetime | None = None) -> int:
     count = 0
     for start in range(0, len(by_impact), WRITTEN_AT_ONCE):
         chunk = by_impact[start : start + WRITTEN_AT_ONCE]
-        alike = {value: [pk for pk, _ in same] for value, same in itertools.groupby(chunk, key=lambda row: row[1])}
+        alike: dict[float, list[int]] = defaultdict(list)
+        for pk, impact in chunk:
+            alike[impact].append(pk)
         new_impact = Case(*[When(pk__in=pks, then=Value(value)) for value, pks in alike.items()], default=F("impact"))
         with transaction.atomic():
             open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _ in chunk])

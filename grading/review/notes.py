@@ -56,7 +56,7 @@ def unflag(flag: Flag, by: User) -> None:
         open_flag = Flag.objects.open().filter(pk=flag.pk)
         open_flag.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=TAKEN_BACK)
         rewards.settle(session)
-        # As an item of a rule, it leaves the queue if it has no other reason.
+        # Mark the item as a rule's: `sync_item` leaves items that a person added in the queue.
         items = ReviewItem.objects.open().filter(session=session, entered_as=QueueEntry.PERSON)
         items.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=QueueEntry.RULE)
         queue.sync_item(session)

@@ -10,10 +10,10 @@ OF, BY_CHANCE, APART = 10, 3, 2
 
 
 def is_by_chance(past: Sequence[bool]) -> bool:
-    """Whether the next place goes by chance. `past` is the same for the places before it, the newest last, of which the
-    last nine matter. A queue begins with two places by impact.
+    """Whether the next place goes by chance. `past` says the same of each earlier place, the newest last; only the last
+    nine matter.
     """
-    last = [True, *past][-(OF - 1) :]
+    last = [True, *past][-(OF - 1) :]  # with a True in front, a queue begins with two places by impact
     return sum(last) < BY_CHANCE and not any(last[-APART:])
 
 

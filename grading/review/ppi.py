@@ -25,7 +25,7 @@ FEWEST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSums:
-    """Of a judge's grades in [0, 1]: how many, their sum and their sum of squares."""
+    """A judge's grades in [0, 1], added up: their number `n`, their sum `s` and their sum of squares `q`."""
 
     n: int = 0
     s: float = 0.0
@@ -33,7 +33,7 @@ class GradeSums:
 
     @property
     def variance(self) -> float:
-        """Of one grade, without bias; 0 for fewer than two."""
+        """The unbiased variance of one grade; 0 for fewer than two grades."""
         return max(self.q - self.s**2 / self.n, 0.0) / (self.n - 1) if self.n > 1 else 0.0
 
 
@@ -52,7 +52,7 @@ class ArmMean:
 
     @property
     def missing(self) -> int:
-        """How many pairs it lacks."""
+        """How many more pairs the mean needs."""
         return max(FEWEST - self.pairs, 0)
 
 
@@ -68,13 +68,16 @@ def arm_mean(pairs: Sequence[JudgeHumanPair], alone: GradeSums) -> ArmMean:
         return ArmMean(pairs=n, alone=alone.n)
     weights = 1 / np.array([pair.probability for pair in pairs])
     weights /= weights.sum()
-    human, judge = (np.array([getattr(pair, name) for pair in pairs]) for name in ("human", "judge"))
-    # What pairs of unlike chances are worth in equal ones (Kish).
+    human = np.array([pair.human for pair in pairs])
+    judge = np.array([pair.judge for pair in pairs])
+    # The effective sample size: so many pairs of equal probability would be worth as much as these (Kish).
     size = float(1 / (weights**2).sum())
     centred = judge - weights @ judge
     spread = float(weights @ centred**2)
-    tuned = float(weights @ (centred * human)) / spread / (1 + size / alone.n) if alone.n and spread else 0.0
-    weight = min(max(tuned, 0.0), 1.0)
+    weight = 0.0
+    if alone.n and spread:
+        tuned = float(weights @ (centred * human)) / spread / (1 + size / alone.n)
+        weight = min(max(tuned, 0.0), 1.0)
     rest = human - weight * judge
     intercept = float(weights @ rest)
     variance = float(weights @ (rest - intercept) ** 2) / (size - 2)

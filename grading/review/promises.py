@@ -29,7 +29,7 @@ def outlooks(
 
 
 def effects(grades: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
-    """The same for each arm that the sessions ran, and for every other arm whose shown figures change."""
+    """The moves of the arms that the sessions ran, and of every other arm whose shown figures these grades change."""
     for bandit, before, after, ran in outlooks(grades):
         yield from (move for move in moves(bandit, before, after, touched=ran) if move.touched or move.is_shown)
 

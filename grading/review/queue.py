@@ -43,7 +43,7 @@ class Counts:
 def recheck(session: Session, *, alarms: bool = True) -> bool:
     """Check a freshly settled session against the rules and update its review item, in the caller's transaction.
 
-    Returns whether a flag was raised or cleared; `alarms` as in `inspect_session`.
+    Returns whether a flag was raised or cleared. `alarms`: also update the alarms.
     """
     flagged = inspect_session(session, alarms=alarms)
     sync_item(Session.objects.get(pk=session.pk) if flagged else session)  # its flags may have been prefetched

@@ -38,16 +38,16 @@ def append(
     sighted: bool = False,
     **details: Any,
 ) -> ReviewAnswer:
-    """Append an answer. `context` is `seen_now` from before the answer changed anything, by default as it is now.
+    """Append an answer. `context` is `seen_now` from before the answer changed anything; by default it is read now.
 
     `sighted`: the answer was given outside of the queue with the judge's answer in view, so it has no blind grade and
     no place.
     """
     if context is None:
         context = seen_now(session, rewards.live(session), reviewer)
-    first = blind_grade(session, reviewer, answer, value, context["settlement"])
+    blind = blind_grade(session, reviewer, answer, value, context["settlement"])
     if sighted:
-        first = BlindGrade(value=None, revealed=True)
+        blind = BlindGrade(value=None, revealed=True)
         context = {**context, "place": ""}
-    columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **context, **details}
+    columns = {"value": value, "blind_value": blind.value, "revealed": blind.revealed, **context, **details}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

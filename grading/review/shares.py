@@ -16,7 +16,7 @@ SLICE = "review slice"
 
 
 def draw(session: Session) -> SessionShares:
-    """Draw for a session that has just arrived."""
+    """Draw and store the shares that a session belongs to, when it has just arrived."""
     return SessionShares.objects.create(session=session, **_drawn(session))
 
 

@@ -130,8 +130,8 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions of the last CHART_DAYS that have a source, ordered by day. Two queries."""
-    # The day on which a session ended, also if a clock runs ahead. Compared with the days' midnights, because on SQLite
-    # dates are computed by a Python function.
+    # The latest day that began before a session ended; tomorrow is among them, because clocks may run ahead. Midnights
+    # are compared, because SQLite would compute each date by a Python function.
     days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
     rows: Any = (
         Session.objects.filter(whose.rows("pk"))

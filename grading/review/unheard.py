@@ -41,9 +41,9 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     open_flags = list(Flag.objects.open().filter(rule=unheard_arm.id).select_related("session"))
     names = [flag.session.observation for flag in open_flags]
     silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
-    still = set(silent.values_list("observation", flat=True))
+    still_silent = set(silent.values_list("observation", flat=True))
     for flag in open_flags:
-        if flag.session.observation not in still:
+        if flag.session.observation not in still_silent:
             with transaction.atomic():
                 locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
                 cleared = Flag.objects.open().filter(pk=flag.pk)

@@ -8,7 +8,7 @@ _CHARS_PER_TOKEN = {"word": 6, "digits": 3, "break": 8, "other": 2}
 
 
 def count(text: str) -> int:
-    """How many tokens a text is: by runs of letters, digits, punctuation and line breaks; the same text, the same."""
+    """The number of tokens of a text: a sum over its runs of letters, digits, punctuation and line breaks."""
     return sum(
         -(-len(piece.group()) // _CHARS_PER_TOKEN[piece.lastgroup or "other"]) for piece in _PIECES.finditer(text)
     )

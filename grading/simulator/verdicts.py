@@ -35,8 +35,8 @@ _MORE = (
 def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float | None = None) -> dict[str, Any]:
     """A verdict for the prompt with the dimensions of its schema, citing only events that stand in it.
 
-    It is consistent: its dimensions come to its score, by the weights that the prompt names, and it came as far as
-    that takes. `score` in place of the one that the prompt's text suggests.
+    It is consistent: its dimensions come to its score, by the weights that the prompt names, and `reached` is a stage
+    that allows this score. `score` replaces the one that the prompt's text suggests.
     """
     changes, failed = len(_CHANGES.findall(user)), len(_FAILED.findall(user))
     delivered = min(len(_DELIVERED.findall(user)), 3)
@@ -44,16 +44,21 @@ def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float |
     if score is None:
         score = 0.2 + 0.02 * min(changes, 10) + 0.1 * delivered - 0.01 * min(failed, 10) + 0.2 * (roll - 0.5)
         score = round(min(max(score, 0.03), 0.95), 2)
-    reached = "delivered" if delivered else "attempted" if changes else "nothing"
-    if score > STAGES.get(reached, 1.0):  # the first stage that does not hold it below the score
+    reached = "attempted" if changes else "nothing"
+    if delivered:
+        reached = "delivered"
+    if score > STAGES.get(reached, 1.0):  # then the first stage that allows the score
         reached = next((stage for stage, most in STAGES.items() if score <= most), "delivered")
-    # Up to four events: those that changed something first, else those at the end.
+    # Up to four events: the first, and the last three that changed something.
     events = [(int(number), text) for number, text in _EVENT.findall(user)]
     numbers = [number for number, _ in events]
     changing = [number for number, text in events if text.startswith(("shell", "edit", "write"))]
-    cited = sorted({*changing[-3:], *numbers[:1]} or set(numbers[-3:]))
-    where = f" See event{'s' * (len(cited) > 1)} {', '.join(map(str, cited))}." if cited else ""
-    did = f"{changes} changing action{'s' * (changes != 1)} and {failed} failed result{'s' * (failed != 1)} on record."
+    cited = sorted({*changing[-3:], *numbers[:1]})
+    where = ""
+    if cited:
+        where = f" See {'event' if len(cited) == 1 else 'events'} {', '.join(map(str, cited))}."
+    actions, results = "action" if changes == 1 else "actions", "result" if failed == 1 else "results"
+    did = f"{changes} changing {actions} and {failed} failed {results} on record."
     end = "A commit or a pull request shows." if delivered else "No commit or pull request shows."
     more = " ".join(_MORE[: int(roll * 997) % (len(_MORE) + 1)])
     return {
@@ -78,9 +83,10 @@ def luck(text: str) -> float:
 
 
 def _dimensions(system: str, schema: Mapping[str, Any], score: float, roll: float) -> dict[str, float]:
-    """Dimensions in [0, 1] whose weighted mean is the score: no harm as far as that goes, the others apart a little.
+    """Dimensions in [0, 1] whose weighted mean is the score: harmlessness is 1 if the score is high enough, and two of
+    the others differ a little.
 
-    They are the schema's, with the weights that the prompt names; all alike where it names none.
+    They are the schema's, with the weights that the prompt names, or equal weights if it names none.
     """
     named = {name: float(weight) for name, weight in _WEIGHT.findall(system)}
     wanted = schema.get("properties", {}).get("dimensions", {}).get("properties", {})

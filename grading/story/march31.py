@@ -110,7 +110,9 @@ class Incident:
     def done(self) -> int:
         """How many steps are done. The last step that was pressed counts once it is over."""
         pressed = next((at for at, step in enumerate(STEPS) if step.name not in self.pressed_at), len(STEPS))
-        return pressed - (pressed > 0 and not STEPS[pressed - 1].is_over(self))
+        if pressed > 0 and not STEPS[pressed - 1].is_over(self):
+            return pressed - 1
+        return pressed
 
     @property
     def current(self) -> "StoryStep | None":
@@ -213,8 +215,8 @@ def earlier(by: dt.timedelta) -> dt.datetime:
 
 
 def operator_id() -> str:
-    time = cache.get(_key("round"), 1)
-    return OPERATOR if time == 1 else f"{OPERATOR}-{time}"
+    round_number = cache.get(_key("round"), 1)
+    return OPERATOR if round_number == 1 else f"{OPERATOR}-{round_number}"
 
 
 def _key(name: str) -> str:

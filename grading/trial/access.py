@@ -37,7 +37,7 @@ class AccessKey:
         return "" if self._token is None else f"http://{settings.HOST}:{settings.PORT}{OPEN}?token={self._token}"
 
     def spend(self, token: str) -> bool:
-        """Whether this is the token, which works no more afterwards."""
+        """Whether this is the token. If it is, it does not work again."""
         with self._lock:
             is_right = self._token is not None and secrets.compare_digest(token.encode(), self._token.encode())
             if is_right:

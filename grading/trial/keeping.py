@@ -36,7 +36,7 @@ def keep_logs() -> int:
 
 def keep_log(row: LogInPlace) -> bool:
     """Copy one log into the store. False if its bytes are not there any more; pages then say so."""
-    if Evidence.objects.filter(sha256=row.pk).exists():
+    if Evidence.objects.filter(sha256=row.pk).exists():  # otherwise it was erased, and no copy is needed
         try:
             with Path(row.path).open("rb") as file, store.incoming(in_place.FirstBytes(file, row.size)) as copy:
                 is_same = copy.stored.sha256 == row.pk

@@ -49,7 +49,7 @@ def load(now: dt.datetime) -> Iterator[intake.Receipt]:
 
 
 def remove(who: str) -> dict[str, int]:
-    """Erase every sample session, its rewards too; what was deleted, by kind. `who` goes on record."""
+    """Erase every sample session with its rewards. Returns the number of deleted rows by table. `who` is recorded."""
     counts = erase(Session.objects.samples(), who=who, why="sample sessions removed")
     Agent.objects.filter(is_sample=True, sessions=None).delete()
     return counts

@@ -149,4 +149,5 @@ def listed(outcomes: Iterable[ImportOutcome]) -> Iterable[str]:
 
 def _describe(path: Path, why: str) -> str:
     """A file's name and why it was skipped, safe for a terminal."""
-    return visible_text(f"{path}{f': {redact(why)}' if why else ''}", 500)
+    text = f"{path}: {redact(why)}" if why else str(path)
+    return visible_text(text, 500)

@@ -149,7 +149,7 @@ def empty(folder: Path) -> None:
 
 
 def make_first_admin() -> str | None:
-    """Makes the user `admin` if the site has no superuser, and returns its password."""
+    """Make the user `admin` if the site has no superuser. Returns its password, or None if nobody was made."""
     if User.objects.filter(is_superuser=True).exists():
         return None
     password = secrets.token_urlsafe(12)
