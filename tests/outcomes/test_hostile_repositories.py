@@ -280,3 +280,18 @@ def test_redirects_are_not_followed(repo, own, tmp_path, monkeypatch):
 def test_an_unknown_certificate_is_refused(repo, own, tmp_path):
     with git_server(tmp_path, tmp_path) as server, pytest.raises(GitFailed, match="certificate"):
         own.fetch(parse(f"https://localhost:{server.server_port}/engine/.git"), "main")
+
+
+def test_odd_subjects_and_dates_stop_no_look_up(repo, own):
+    """Line separators in a subject, and a date after the year 9999, which makes the commit one that is not found."""
+    good = repo.commit("Form feed\fand\u2028separator", "odd.txt")
+    who = f"Ada <ada@example.test> {10**13} +0000"
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    text = f"tree {tree}\nparent {good}\nauthor {who}\ncommitter {who}\n\nToo late\n"
+    (repo.folder / "commit").write_text(text)
+    late = repo.git("hash-object", "-t", "commit", "-w", "--literally", "commit")
+    repo.git("update-ref", "refs/heads/late", late)
+    fetch(own, repo)
+    infos = own.describe([good, late])
+    assert infos[good].subject == "Form feed\fand\u2028separator"
+    assert late not in infos

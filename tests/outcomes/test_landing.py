@@ -227,3 +227,12 @@ def test_short_hashes_and_unknown_ones(repo, fate):
     (mine,) = work(repo, 1)
     repo.merge("feature", "Merge it")
     assert fate(mine[:7], "f" * 40, "not a hash") == [LANDED, CommitState.UNKNOWN, CommitState.UNKNOWN]
+
+
+def test_a_message_that_lists_another_commit_does_not_land_it(repo, fate):
+    """A message on the default branch that imitates the output of git."""
+    repo.branch("feature")
+    own = repo.commit("Open work")
+    repo.git("checkout", "--quiet", "main")
+    repo.commit(f"Innocent work\n\n\x1e{own}\x1f\x1f123\x1fOpen work\x1e\n", "innocent.txt")
+    assert fate(own) is OPEN
