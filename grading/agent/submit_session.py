@@ -1468,10 +1468,10 @@ def backfill(arguments: list[str]) -> int:
         describe_history(to_send, len(old), judging)
         if "--yes" in arguments:
             chosen = chosen or NONE
-        elif not chosen:
-            chosen = choose_judging(len(old), judging) if old else NONE
-        elif not confirm("Send them?"):
-            chosen = ""
+        elif old and not chosen:
+            chosen = choose_judging(len(old), judging)
+        else:
+            chosen = (chosen or NONE) if confirm("Send them?") else ""
         if not chosen:
             print_line("nothing was sent")
             return 1

@@ -113,7 +113,7 @@ def _named_hashes(files: str) -> Iterator[tuple[str, str]]:
 
 
 def _judges(span: Span) -> Iterator[TimeMark]:
-    """Models that judged for the first time."""
+    """Models that began to judge in the span: all but the one that judged last before it."""
     judged = sessions_during(span).filter(verdict__isnull=False).values_list("verdict__model")
     firsts = list(judged.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
     before = Session.objects.filter(ended_at__lt=midnight(span.first), verdict__isnull=False)

@@ -178,6 +178,17 @@ def test_nothing_is_sent_without_a_yes_or_with_a_door_that_is_shut(old):
     assert "does not answer" in old.sends(code=1, GRADINGSITE_URL=f"http://127.0.0.1:{free_port()}")
 
 
+def test_logs_from_after_the_connection_are_not_sent_without_a_yes_either(old):
+    ApiToken.objects.update(created_at=timezone.now() - dt.timedelta(hours=2))
+    hour_ago = timezone.now() - dt.timedelta(hours=1)
+    data = logs.claude(FIRST, logs.COMMIT).replace(b"2026-03-31T11:40:00.000Z", hour_ago.isoformat().encode())
+    old.put(f".claude/projects/p/{FIRST}.jsonl", data, at=hour_ago.timestamp())
+    done = old.do("--backfill")
+    assert done.returncode == 1
+    assert "nothing was sent" in done.stdout
+    assert not Session.objects.exists()
+
+
 def test_somebody_at_a_terminal_is_asked_and_may_choose(old):
     old.claude(FIRST)
     said = at_a_terminal(old, b"what\nbacklog\n")

@@ -19,7 +19,7 @@ from grading.judging.rubrics import trials
 from grading.models import Repository, Rubric, Session
 from grading.monitoring.worse import find_worse_results
 from grading.outcomes.landed_work import load_by_agent
-from grading.plain import primary_key
+from grading.plain import counted, primary_key
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.insight import change_card, effects_card, trend_card
@@ -107,7 +107,8 @@ def bridge(request: StaffRequest) -> HttpResponse:
         messages.error(request, str(error))
     if ordered:
         messages.success(
-            request, f"The judge grades {ordered} sessions with {rubric}. This page is updated as its grades arrive."
+            request,
+            f"The judge grades {counted(ordered, 'session')} with {rubric}. This page is updated as its grades arrive.",
         )
     return redirect(f"{reverse('admin:insight')}?{request.POST.get('back', '')}#change")
 

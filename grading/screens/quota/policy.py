@@ -194,11 +194,10 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         return f"This removes the budget of {usd(was)} a day. Then only the provider’s limits restrict spending."
     if was is not None and will > was:
         return f"This lets the judge spend up to {usd(will)} a day instead of {usd(was)}."
-    more = [name for name in ("repeat_share", "second_share") if after[name] > before[name]]
-    if not more:
+    calls_before, calls_after = (1 + policy["repeat_share"] + policy["second_share"] for policy in (before, after))
+    if calls_after <= calls_before:
         return ""
-    calls = [1 + policy["repeat_share"] + policy["second_share"] for policy in (before, after)]
-    return f"This raises the calls for each session from {calls[0]:.2f} to {calls[1]:.2f} on average."
+    return f"This raises the calls for each session from {calls_before:.2f} to {calls_after:.2f} on average."
 
 
 @staff_view("grading.change_quota")
