@@ -88,7 +88,7 @@ def test_somebody_who_has_not_come_is_invited_again(client, olga):
 
 def test_without_mail_nobody_is_made(client, olga, settings):
     settings.MAIL_WORKS = False
-    assert "The site can’t send mail" in invite(client).content.decode()
+    assert "Invitations need mail, and the site can’t send any yet." in invite(client).content.decode()
     assert not User.objects.filter(username="nina@example.test").exists()
 
 
