@@ -200,7 +200,7 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(site, rita, cli
         item(settled(site, journal=0.3), impact=number, entered_at=at, **fields)
     html = flat(client.get("/"))
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Neglected ")]
-    assert "7 waiting, 5 flagged or put there, oldest 5 h" in card
+    assert "7 waiting, 5 put first, oldest 5 h" in card
     assert card.count("<li>") == 5
     assert "random slice" not in card
 
