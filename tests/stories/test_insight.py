@@ -65,7 +65,7 @@ def test_a_version_arrives(live_site, page):
         complaints = listen(page)
         log_in(page, "rita")
         page.goto("/insight/")
-        row = page.locator("#effects li", has_text=f"claude-code {NEW}, 12 Nov")
+        row = page.locator("#effects li", has_text=f"Claude Code {NEW}, 12 Nov")
         assert "reward is lower on comparable work: −.080" in row.inner_text()
         assert "because" not in row.inner_text().replace("because too few tasks recur", "")
 
