@@ -81,6 +81,18 @@ def test_an_operator_pauses_the_judge_every_page_says_so_and_resumes_it(page):
     assert [row.by.username for row in QuotaTransition.objects.exclude(by=None).order_by("pk")[:2]] == ["olga"] * 2
 
 
+def test_one_line_of_news_is_visible_also_where_no_judge_is_configured(page, settings):
+    """The banner of a missing judge is as plain as that of a simulated one, and takes its place."""
+    settings.SIMULATED = True
+    settings.ANTHROPIC_API_KEY = ""
+    Site().session(ended_at=timezone.now()).graded("judge", None, Reason.NOT_CONFIGURED).settle()
+    log_in(page)
+    page.goto("/sessions/")
+    visible = page.locator(".banner:visible")
+    assert visible.count() == 1
+    assert "No judge" in visible.inner_text()
+
+
 def test_a_policy_is_set_confirmed_where_it_costs_more_and_taken_back(page):
     log_in(page)
     page.goto("/quota/policy/")
