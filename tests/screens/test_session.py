@@ -19,13 +19,14 @@ from grading.models import (
     Reveal,
     Session,
     SessionCommit,
+    SessionLanding,
     SessionSignals,
     Settlement,
 )
 from grading.models.agents import TokenScope
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import JobState
-from grading.models.outcomes import Authorship, CommitState
+from grading.models.outcomes import Authorship, CommitState, LandingState
 from grading.models.review import Answer, QueueEntry
 from grading.review import answers, corrections
 from grading.reward import rewards
@@ -358,6 +359,26 @@ def test_each_activity_has_the_witness_of_its_evidence(site, reviewer):
     SessionCommit.objects.create(**commit)
     rows = {row.kind: row for row in opened(reviewer, session).context["did"]}
     assert (rows["Commit"].witness, rows["Tests"].witness) == (Witness.VERIFIED, Witness.OBSERVED)
+
+
+def test_commits_are_verified_only_if_the_site_has_found_all_of_them(site, reviewer):
+    """Also those that the page doesn't list; and a short hash is the same commit as the full one."""
+    hashes = [f"{number}a2b3c4" for number in range(5)]
+    calls = [(f"git commit -am 'Part {each}'", f"[main {each}] Part {each}\n 1 file changed") for each in hashes]
+    session = site.upload("5c04", logs.claude("5c04", *calls)).session
+    for each in hashes[:4]:
+        commit = {"authorship": Authorship.OWN, "state": CommitState.LANDED}
+        SessionCommit.objects.create(session=session, claim=each + "0" * 33, **commit)
+    SessionLanding.objects.create(session=session, state=LandingState.LANDED, landed=4, checked_at=NOON)
+
+    def marks():
+        context = opened(reviewer, session).context
+        row = next(row for row in context["did"] if row.kind == "Commits")
+        return row.witness, context["outcome_steps"][0].mark
+
+    assert marks() == (Witness.UNKNOWN, "")
+    SessionCommit.objects.create(session=session, claim=hashes[4], authorship=Authorship.OWN)
+    assert marks() == (Witness.VERIFIED, Witness.VERIFIED)
 
 
 def test_a_log_that_cannot_be_read_is_not_called_too_little_work(site, reviewer):

@@ -1,18 +1,19 @@
 """What a session did, as the rows of a table: what was seen, in which events, where, and who vouches for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from grading.evidence import material, ownership, store, transcripts
+from grading.evidence.owner_rule import PREFIX
 from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
-from grading.models.outcomes import Authorship
 from grading.plain import counted
 from grading.redaction import redact
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, NAMES, PATCH, TRANSCRIPT, Thing, by_kind, collect
 from grading.screens import forge
+from grading.screens.session import outcomes
 from grading.signals import Signals
 from grading.signals.patch import parse as parse_patch
 from grading.witness import Witness
@@ -25,9 +26,10 @@ PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
 EVIDENCE_KINDS = {TRANSCRIPT: EvidenceKind.TRANSCRIPT, FACTS: EvidenceKind.FACTS, PATCH: EvidenceKind.PATCH}
 LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
 KEYS_ARE_WORDS = frozenset({"tests_fixed", "ci_fixed"})
+COMMITS = frozenset({"commit", "bookkeeping_commit"})
 OWN_PULL_REQUESTS = ("pr_opened", "pr_merged", "pr_closed")
 NONE_OF = {
-    "commits": {"commit", "bookkeeping_commit"},
+    "commits": COMMITS,
     "pull requests": {"pr_opened", "pr_merged", "pr_closed", "pr_reviewed"},
     "changed files": {"file", "bookkeeping_file"},
 }
@@ -136,8 +138,8 @@ def rows(
         note = "Too little of the log can be read for a grade"
         activity.append(ActivityRow(kind="Log", items=(item,), note=note, places=("log",)))
     base = forge.repository(each.key for kind in OWN_PULL_REQUESTS for each in things.get(kind, ()))
-    activity += [_thing(kind, same, signals, base) for kind, same in things.items()]
-    activity = [_verified(each, session) if each.kind.startswith("Commit") else each for each in activity]
+    verified = outcomes.verified_hashes(session.commits.all())
+    activity += [_thing(kind, same, signals, base, verified) for kind, same in things.items()]
     activity += _artifacts(artifacts)
     if signals is not None:
         activity += _what_ran(signals, log)
@@ -167,14 +169,6 @@ def rows(
     return [replace(each.redacted, witness=each.witness or _strongest(each, witnesses)) for each in activity]
 
 
-def _verified(row: ActivityRow, session: Session) -> ActivityRow:
-    """The row of the session's commits, verified if the site has found each of them in a repository."""
-    own = session.commits.filter(authorship=Authorship.OWN).values_list("claim", flat=True)
-    codes = {claim[:SHORT_HASH] for claim in own}
-    has_all = all(item.code in codes for item in row.items)
-    return replace(row, witness=Witness.VERIFIED) if has_all else row
-
-
 def _witnesses(session: Session) -> dict[str, Witness]:
     """Who vouches for the session's evidence, by the name of the place where it is seen."""
     usable = {PLACES[place]: store.usable(session, kind) for place, kind in EVIDENCE_KINDS.items()}
@@ -196,26 +190,32 @@ def _last_message(number: int, log: TranscriptEvents) -> ActivityRow:
     return ActivityRow(kind="Last message", items=(ActivityItem(text=quote, event=number),), places=("log",))
 
 
-def _thing(kind: str, things: Sequence[Thing], signals: Signals | None, base: str) -> ActivityRow:
-    """The row of one kind of thing. `base` is the repository's URL on the forge, empty if it is unknown."""
+def _thing(
+    kind: str, things: Sequence[Thing], signals: Signals | None, base: str, verified: Collection[str]
+) -> ActivityRow:
+    """The row of one kind of thing. `base` is the repository's URL on the forge, empty if it is unknown. `verified`:
+    the first digits of the commits that the site has found.
+    """
     subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
     places = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
     items = []
     for thing in things[:MAX_ITEMS]:
         key = thing.key.removeprefix("https://")[:LONGEST]
-        if thing.kind in {"commit", "bookkeeping_commit"}:
+        if thing.kind in COMMITS:
             subject, url = subjects.get(thing.key, "")[:LONGEST], forge.commit(base, thing.key)
             items.append(ActivityItem(code=key[:SHORT_HASH], text=subject, url=url, event=thing.at))
         elif thing.kind in KEYS_ARE_WORDS:
             items.append(ActivityItem(text=key, event=thing.at))
         else:
             items.append(ActivityItem(code=key, url=forge.pull_request(thing.key), event=thing.at))
+    is_verified = kind in COMMITS and all(thing.key[:PREFIX] in verified for thing in things)
     singular, plural = NAMES[kind]
     return ActivityRow(
         kind=(singular if len(things) == 1 else plural).capitalize(),
         items=tuple(items),
         more=max(len(things) - MAX_ITEMS, 0),
         places=tuple(PLACES[place] for place in places),
+        witness=Witness.VERIFIED if is_verified else "",
     )
 
 

@@ -1,11 +1,13 @@
 """What became of a session's work, as one line: Committed → PR #142 → CI passed → 2 of 2 commits on main."""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
 
+from grading.evidence.owner_rule import PREFIX
 from grading.models import OutcomeRecord, Session, SessionCommit, SessionLanding
 from grading.models.evidence import ArtifactKind
 from grading.models.outcomes import Authorship, CommitState, LandingState, OutcomeKind, OutcomeResult
@@ -82,16 +84,20 @@ def _order(latest: dict[str, OutcomeRecord]) -> list[str]:
 def _produced(session: Session, commits: list[SessionCommit]) -> list[OutcomeStep]:
     """The commits and pull requests that the session owns. `commits` are those that a look-up was made for."""
     owned = session.artifacts.filter(owned_by=None).values_list("kind", "key")
-    hashes = {key[:7] for kind, key in owned if kind == ArtifactKind.COMMIT}
+    hashes = {key[:PREFIX] for kind, key in owned if kind == ArtifactKind.COMMIT}
     steps = []
     if hashes:
         label = "Committed" if len(hashes) == 1 else f"{len(hashes)} commits"
-        is_verified = any(commit.authorship == Authorship.OWN for commit in commits)
-        mark = Witness.VERIFIED if is_verified else ""
+        mark = Witness.VERIFIED if hashes <= verified_hashes(commits) else ""
         steps.append(OutcomeStep(label=label, note=_day(session.ended_at), mark=mark))
     pulls = dict.fromkeys(key for kind, key in owned if kind == ArtifactKind.PULL_REQUEST)
     steps += [OutcomeStep(label=forge.pull_request_name(key), url=forge.pull_request(key)) for key in list(pulls)[:3]]
     return steps
+
+
+def verified_hashes(commits: Iterable[SessionCommit]) -> set[str]:
+    """The first PREFIX digits of those commits that the site has found in a repository as the session's own."""
+    return {commit.claim[:PREFIX] for commit in commits if commit.authorship == Authorship.OWN}
 
 
 def _reported(record: OutcomeRecord) -> OutcomeStep:
@@ -100,7 +106,9 @@ def _reported(record: OutcomeRecord) -> OutcomeStep:
     who = f"{record.reporter}, {timezone.localtime(record.observed_at):%Y-%m-%d %H:%M}"
     title = ". ".join(filter(None, [f"Reported by {who}", record.detail]))
     url = record.url if record.url.startswith("https://") else ""
-    mark = "open" if record.result == OutcomeResult.FAIL else record.witness
+    mark = "" if record.witness == Witness.UNKNOWN else record.witness
+    if record.result == OutcomeResult.FAIL:
+        mark = "open"
     label = label[:1].upper() + label[1:]
     return OutcomeStep(label=label, note=_day(record.observed_at), url=url, title=title, mark=mark)
 
