@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from bandit import arms
 from bandit.eligibility import is_on_probation
@@ -77,7 +78,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
             messages.success(request, f"{added} is now an arm of {bandit}.")
             return redirect("admin:arms", name=name)
     context = {
-        "title": f"{bandit} arms".capitalize(),
+        "title": capfirst(f"{bandit} arms"),
         "bandit": bandit,
         "bandits": Bandit.objects.order_by("pk"),
         "rows": rows(bandit),

@@ -33,7 +33,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     graders = [*in_use, *(each for each in pairs.calibrations if each not in in_use)]
     context = {
         "title": "Calibration",
-        "in_use": None if request.frame.calibration is None else pairs.of(request.frame.calibration.grader).whole,
+        "agreement": None if request.frame.calibration is None else pairs.of(request.frame.calibration.grader).whole,
         "has_pairs": any(pairs.of(each).whole.n for each in graders),
         "graders": [(pairs.of(each), means.get(each, {}), each in in_use) for each in graders],
         "means_read_at": means_read_at,
