@@ -370,6 +370,7 @@ def test_what_may_cost_more_is_confirmed_first(site, operator):
         ({"daily_budget_usd": "50"}, "This lets the judge spend up to $50.00 a day instead of $5.00."),
         ({"daily_budget_usd": ""}, "This removes the budget of $5.00 a day"),
         ({"second_share": "100"}, "This raises the calls for each session from 1.30 to 2.05 on average."),
+        ({"repeat_share": "0", "second_share": "26"}, "This raises the share “second opinion” from 25 % to 26 %."),
     ):
         with site.rolled_back():
             sent(operator, "/quota/policy/", POLICY)

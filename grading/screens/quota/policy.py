@@ -194,10 +194,16 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         return f"This removes the budget of {usd(was)} a day. Then only the provider’s limits restrict spending."
     if was is not None and will > was:
         return f"This lets the judge spend up to {usd(will)} a day instead of {usd(was)}."
-    calls_before, calls_after = (1 + policy["repeat_share"] + policy["second_share"] for policy in (before, after))
-    if calls_after <= calls_before:
+    more = [name for name in ("repeat_share", "second_share") if after[name] > before[name]]
+    if not more:
         return ""
-    return f"This raises the calls for each session from {calls_before:.2f} to {calls_after:.2f} on average."
+    calls_before, calls_after = (1 + policy["repeat_share"] + policy["second_share"] for policy in (before, after))
+    if calls_after > calls_before:
+        return f"This raises the calls for each session from {calls_before:.2f} to {calls_after:.2f} on average."
+    # As many calls or fewer may cost more, since the second judge has another price.
+    name = more[0]
+    old, new = display_value(name, before[name]), display_value(name, after[name])
+    return f"This raises the share “{NAMES[name]}” from {old} to {new}."
 
 
 @staff_view("grading.change_quota")
