@@ -53,7 +53,7 @@ OUTAGE = 5
 UNLOGGED, REVERTED = 17, 36
 # Commits with a lower verdict stay on a branch of their own.
 MERGED_FROM = 0.5
-PROJECT, NOTES_FOLDER = "relay", "/srv/notes"
+PROJECT, NOTES_FOLDER = Path(FOLDER).name, "/srv/notes"
 # One session of so many is started by a person, so that the bandit has not chosen it.
 BY_HAND = 6
 # How many ids are tried for a decision.
@@ -292,7 +292,7 @@ def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
 
 def _with_commits(sessions: list[PastSession]) -> list[PastSession]:
     """The sessions with the hashes of their commits in the demo's repository, which this creates."""
-    hashes = repository.create(
+    commits = [
         repository.DemoCommit(
             name=past.name,
             author=past.agent,
@@ -303,7 +303,8 @@ def _with_commits(sessions: list[PastSession]) -> list[PastSession]:
         )
         for past in sessions
         if past.makes_commit
-    )
+    ]
+    hashes = repository.create(commits)
     return [replace(past, commit=hashes.get(past.name, past.commit)) for past in sessions]
 
 
@@ -350,7 +351,7 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
 
 def _look_up_commits() -> None:
     """Find out what became of the commits so far, as the site does several times a day."""
-    if (Path(settings.STATE_DIR) / repository.FOLDER).exists():
+    if repository.location().exists():
         if not Repository.objects.exists():
             repository.follow(PROJECT)
         following.run_due(timezone.now())

@@ -1,7 +1,8 @@
 """The git repository that the sessions of the demo's history commit to. The site follows it like any repository."""
 
+import logging
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,9 @@ from django.conf import settings
 from grading.models import Project, Repository
 from grading.outcomes import git
 
-FOLDER, BRANCH = "demo-repository.git", "main"
+logger = logging.getLogger(__name__)
+
+BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +33,27 @@ class DemoCommit:
         return f"work/{self.name}.md"
 
 
-def create(commits: Iterable[DemoCommit]) -> dict[str, str]:
+def location() -> Path:
+    """The folder of the repository. There is none where it could not be created."""
+    return Path(settings.STATE_DIR).resolve() / "demo-repository.git"
+
+
+def create(commits: Sequence[DemoCommit]) -> dict[str, str]:
     """Create the repository with these commits, in the order given. Returns the hash of each by its session's name.
 
-    Creates nothing, and returns nothing, on a machine without git.
+    Creates nothing, and returns nothing, where git is missing or fails: a demo works without it.
     """
-    if not shutil.which("git"):
-        return {}
-    folder = Path(settings.STATE_DIR).resolve() / FOLDER
+    folder = location()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    git.run(folder, "init", "--quiet", "--bare", "--template=")
-    git.run(folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
-    commits = list(commits)
-    git.run(folder, "fast-import", "--quiet", "--export-marks=marks", stdin=_stream(commits).encode())
+    try:
+        git.run(folder, "init", "--quiet", "--bare", "--template=")
+        git.run(folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+        git.run(folder, "fast-import", "--quiet", "--export-marks=marks", stdin=_stream(commits).encode())
+    except git.GitFailed as error:
+        logger.warning("the demo has no repository: %s", error)
+        shutil.rmtree(folder)
+        return {}
     hashes = dict(line.split() for line in (folder / "marks").read_text().splitlines())
     return {commit.name: hashes[f":{mark}"] for mark, commit in enumerate(commits, start=1)}
 
@@ -52,7 +62,7 @@ def follow(project: str) -> None:
     """Follow the repository as that of a project. Its commits count although they are older than the first fetch."""
     Repository.objects.create(
         name=project,
-        url=str(Path(settings.STATE_DIR).resolve() / FOLDER),
+        url=str(location()),
         default_branch=BRANCH,
         project=Project.objects.get(name=project),
         credits_history=True,

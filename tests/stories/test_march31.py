@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -15,11 +16,11 @@ from bandit.models import Bucket, LedgerEntry
 from bandit.reading import posterior_of
 from grading.intake.erasing import erase
 from grading.judging import sweeper
-from grading.models import Grade, Session, SessionLanding
+from grading.models import Grade, Repository, Session, SessionLanding
 from grading.models.outcomes import LandingState
 from grading.models.review import Answer
 from grading.review import answers
-from grading.story import history, march31
+from grading.story import history, march31, repository
 from grading.story.march31 import BOTH
 from grading.vocabulary import Reason
 from tests.browser.watch import Watch, signed_in
@@ -84,6 +85,18 @@ def test_the_history_has_decisions_and_landed_work(lived):
     for landing in SessionLanding.objects.select_related("session__verdict"):
         has_landed = landing.state == LandingState.LANDED
         assert has_landed == (landing.session.verdict.value >= history.MERGED_FROM)
+
+
+def test_a_demo_on_a_machine_without_git_has_no_repository(demo, db, monkeypatch, tmp_path, settings):
+    settings.STATE_DIR = tmp_path / "state"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sh").symlink_to(shutil.which("sh"))
+    monkeypatch.setenv("PATH", str(programs))
+    story.live_history(demo, monkeypatch)
+    assert not repository.location().exists()
+    assert not Repository.objects.exists()
+    assert not SessionLanding.objects.exists()
 
 
 # --- by its buttons --------------------------------------------------------------------------------------------------
