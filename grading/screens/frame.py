@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from bandit.models import Arm
 from grading.health import pulse
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.models.judging import AttemptOutcome
@@ -168,6 +169,12 @@ class PageFrame:
             here = reverse("admin:trial")
             entries.insert(0, {"title": "What ran", "url": here, "current": self.request.path == here, "count": 0})
         return entries
+
+    @cached_property
+    def arm_titles(self) -> dict[tuple[str, str], str]:
+        """The titles of arms that have one, by the names of the bandit and the arm."""
+        arms = Arm.objects.exclude(title="").values_list("bandit__name", "name", "title")
+        return {(bandit, name): title for bandit, name, title in arms}
 
     @cached_property
     def calibration(self) -> CalibrationStatus | None:

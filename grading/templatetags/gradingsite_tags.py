@@ -12,7 +12,6 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
-from grading.formats.registry import PARSERS
 from grading.models import Session
 from grading.models.outcomes import LandingState
 from grading.monitoring.rule import is_advisory, title_of
@@ -336,8 +335,9 @@ def table_head(*titles: str) -> dict[str, Any]:
     return {"columns": [(title.removeprefix(">"), title.startswith(">")) for title in titles]}
 
 
-@register.inclusion_tag("shared/_moves.html")
+@register.inclusion_tag("shared/_moves.html", takes_context=True)
 def moves(
+    context: Mapping[str, Any],
     arms: Iterable[ArmMove],
     before: str = "Now",
     after: str = "After",
@@ -350,7 +350,7 @@ def moves(
     `notes`: a warning below some arms, by their names.
     """
     rows = [(move, posteriors.move(move), (notes or {}).get(move.arm)) for move in arms]
-    return {"rows": rows, "before": before, "after": after, "shares": shares}
+    return {"rows": rows, "before": before, "after": after, "shares": shares, "common": context["common"]}
 
 
 @register.inclusion_tag("shared/_crumbs.html")
@@ -394,10 +394,11 @@ def per_hundred(value: float | None) -> str:
     return "0" if value is None else f"{100 * min(max(value, 0.0), 1.0):g}"
 
 
-@register.filter
-def arm_title(name: str) -> str:
-    """The name of an arm for people. A harness has the name that it gives itself."""
-    return PARSERS[name].title if name in PARSERS else name
+@register.simple_tag(takes_context=True)
+def arm_title(context: Mapping[str, Any], move: ArmMove) -> str:
+    """The name of a move's arm for people: its title, if it has one."""
+    titles: Mapping[tuple[str, str], str] = context["common"].arm_titles
+    return titles.get((move.bandit, move.arm), move.arm)
 
 
 @register.filter

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from bandit.models import Arm
 from bandit.reading import posterior_of
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
@@ -353,7 +354,13 @@ def test_the_effect_shows_before_and_after_for_each_bandit_and_saves_nothing(rev
     assert [move.arm for move, _ in found.arms] == ["cross-repo", "claude-code"]
     assert 'data-names="Submit .80"' in text(reply)
     assert text(reply).count('class="change"') == 2
+    assert "Mean of Claude Code" in text(reply)
     assert buckets() == before
+
+
+def test_the_effect_names_an_arm_by_the_title_that_an_operator_gave_it(reviewer, session):
+    Arm.objects.filter(bandit__name="harness", name="claude-code").update(title="Claude <on laptops>")
+    assert "Mean of Claude &lt;on laptops&gt;" in text(effect(reviewer, session, ".8"))
 
 
 def test_the_effect_says_what_saving_then_does_and_the_preview_button_needs_no_script(reviewer, session):
