@@ -87,6 +87,12 @@ def test_the_history_has_decisions_and_landed_work(lived):
         assert has_landed == (landing.session.verdict.value >= history.MERGED_FROM)
 
 
+def test_the_dashboard_offers_the_story_until_its_first_step(lived, operator):
+    assert "Start the story" in flat(operator.get("/"))
+    operator.post("/story/exhaust/")
+    assert "Start the story" not in flat(operator.get("/"))
+
+
 def test_a_demo_on_a_machine_without_git_has_no_repository(demo, db, monkeypatch, tmp_path, settings):
     settings.STATE_DIR = tmp_path / "state"
     programs = tmp_path / "bin"
