@@ -81,7 +81,9 @@ class DefaultBranch:
     @classmethod
     def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
         """Read the branch from a mirror. Raises GitFailed."""
-        revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
+        # With `--since`, git would stop at a commit with an older date, and miss those below it.
+        is_recent = f"--since-as-filter={int(since.timestamp())}"
+        revisions = (is_recent, f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
         form = "--format=%H%x1f%P%x1f%B"
         output = git.run(mirror.folder, "log", "-z", "--topo-order", form, *revisions)
         newest_first = []

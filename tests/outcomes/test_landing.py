@@ -39,10 +39,10 @@ def fate(address, tmp_path):
     """What became of a commit, after a fetch."""
     mirror = Mirror(tmp_path / "mirror.git")
 
-    def look_up(*commits, pulls=()):
+    def look_up(*commits, pulls=(), since=SINCE):
         mirror.fetch(parse(address), "main")
         resolved = mirror.resolve_commits(commits)
-        branch = DefaultBranch.load(mirror, "main", SINCE)
+        branch = DefaultBranch.load(mirror, "main", since)
         outcomes = decide(mirror, branch, resolved.values(), dict.fromkeys(resolved.values(), pulls))
         states = [outcomes[resolved[name]].state if name in resolved else CommitState.UNKNOWN for name in commits]
         return states[0] if len(states) == 1 else states
@@ -236,3 +236,12 @@ def test_a_message_that_lists_another_commit_does_not_land_it(repo, fate):
     repo.git("checkout", "--quiet", "main")
     repo.commit(f"Innocent work\n\n\x1e{own}\x1f\x1f123\x1fOpen work\x1e\n", "innocent.txt")
     assert fate(own) is OPEN
+
+
+def test_a_commit_with_an_old_date_hides_no_other(repo, fate):
+    """A clock that was wrong, or a rebase that kept the dates: git stops at such a commit when it looks for new ones."""
+    commits = work(repo, 1)
+    repo.merge("feature", "Merge pull request #142 from ada/feature")
+    repo.minute -= 3 * 24 * 60
+    repo.commit("Dated long ago")
+    assert fate(*commits) == LANDED
