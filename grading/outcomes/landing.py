@@ -200,16 +200,19 @@ def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collectio
 
 
 def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
-    """The latest commit of the default branch that `head` contains, or "" if that is older than what was loaded."""
+    """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own.
+
+    `parents` has all commits beside the default branch. What was not loaded is older than what was.
+    """
     waiting, visited, bases = [head], {head}, []
     while waiting:
         for parent in parents.get(waiting.pop(), ()):
-            if parent in parents and parent not in visited:
+            if parent not in parents:
+                bases.append(parent)
+            elif parent not in visited:
                 visited.add(parent)
                 waiting.append(parent)
-            elif parent in branch.position:
-                bases.append(parent)
-    return max(bases, key=branch.position.__getitem__, default="")
+    return max(bases, key=lambda base: branch.position.get(base, -1), default="")
 
 
 def _find_revert(

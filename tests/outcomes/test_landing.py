@@ -239,9 +239,17 @@ def test_a_message_that_lists_another_commit_does_not_land_it(repo, fate):
 
 
 def test_a_commit_with_an_old_date_hides_no_other(repo, fate):
-    """A clock that was wrong, or a rebase that kept the dates: git stops at such a commit when it looks for new ones."""
+    """A clock that was wrong, or a rebase that kept the dates. `git log --since` stops at such a commit."""
     commits = work(repo, 1)
     repo.merge("feature", "Merge pull request #142 from ada/feature")
     repo.minute -= 3 * 24 * 60
     repo.commit("Dated long ago")
     assert fate(*commits) == LANDED
+
+
+def test_squash_of_a_branch_from_before_all_that_is_read(repo, fate):
+    """Nobody had committed to the default branch for days when the session began."""
+    repo.minute += 5 * 24 * 60
+    commits = work(repo, 2)
+    repo.squash("feature", "Add the parts (#142)")
+    assert fate(*commits, since=SINCE + dt.timedelta(days=4)) == [LANDED, LANDED]
