@@ -99,7 +99,8 @@ class Mirror:
     def _refs(self) -> dict[str, str]:
         """The hash of each ref of the mirror by its name."""
         output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
-        parts = (line.partition(" ") for line in output.splitlines())
+        # `splitlines` would also split at a line separator in the name of a branch.
+        parts = (line.partition(" ") for line in output.split("\n")[:-1])
         return {name: sha for sha, _, name in parts}
 
     def _create(self) -> None:

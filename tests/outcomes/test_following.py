@@ -282,6 +282,12 @@ def test_a_repository_without_news_is_asked_for_its_refs_alone(repo, followed, m
     assert commands == ["ls-remote", "ls-remote", "fetch"]
 
 
+def test_a_line_separator_in_the_name_of_a_branch(repo, followed):
+    repo.git("branch", "one\u2028two")
+    following.fetch(followed, NOON)
+    assert followed.tips == [repo.head]
+
+
 def test_a_mirror_that_git_cannot_read_is_made_anew(repo, session_with, followed):
     session = session_with(repo.commit("Part"))
     shutil.rmtree(following.mirror_of(followed).folder / "objects")
