@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from grading.outcomes import git, local_repositories
 from grading.outcomes.addresses import Address, resolve
@@ -90,11 +90,28 @@ class Mirror:
             if pulls:
                 specs.append("+refs/pull/*/head:refs/pull/*/head")
             wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
-        if not wanted.items() <= self._refs().items():
+        own = self._refs()
+        if not wanted.items() <= own.items():
+            self._make_way(own, wanted)
             options = ("--no-tags", "--quiet", "--no-write-fetch-head")
             git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
             self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
+
+    def _make_way(self, own: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+        """Rename the refs of branches that were deleted since, where git could not store a wanted one beside them: it
+        stores no `a/b` beside `a`. Their commits may still have to be found.
+        """
+        folders = {folder for name in wanted for folder in _folders_of(name)}
+        in_the_way = [
+            name
+            for name in own
+            if name not in wanted and (name in folders or not wanted.keys().isdisjoint(_folders_of(name)))
+        ]
+        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {own[name] for name in in_the_way}]
+        lines += [f"delete {name}\n" for name in in_the_way]
+        if lines:
+            git.run(self.folder, "update-ref", "--stdin", stdin="".join(lines).encode())
 
     def _refs(self) -> dict[str, str]:
         """The hash of each ref of the mirror by its name."""
@@ -218,6 +235,11 @@ def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
         return local_repositories.check(folder) == before
     except RepositoryRefused:
         return False
+
+
+def _folders_of(ref: str) -> list[str]:
+    """The folders in which a ref is: `refs/heads/a` and `refs/heads` and `refs` for `refs/heads/a/b`."""
+    return [str(folder) for folder in PurePosixPath(ref).parents][:-1]
 
 
 def _log(*options: str) -> tuple[str, ...]:

@@ -253,3 +253,17 @@ def test_squash_of_a_branch_from_before_all_that_is_read(repo, fate):
     commits = work(repo, 2)
     repo.squash("feature", "Add the parts (#142)")
     assert fate(*commits, since=SINCE + dt.timedelta(days=4)) == [LANDED, LANDED]
+
+
+def test_a_branch_in_place_of_a_folder_of_branches(repo, fate):
+    """git stores no `feature/next` beside `feature`, which was deleted since. Work on either is still found."""
+    commits = work(repo, 2)
+    assert fate(*commits) == [OPEN, OPEN]
+    repo.squash("feature", "Add the parts")
+    repo.git("branch", "-D", "feature")
+    (later,) = work(repo, 1, branch="feature/next")
+    assert fate(*commits, later) == [LANDED, LANDED, OPEN]
+    repo.git("checkout", "-q", "main")
+    repo.git("branch", "-D", "feature/next")
+    repo.branch("feature")
+    assert fate(later, repo.commit("Something else")) == [OPEN, OPEN]
