@@ -119,6 +119,17 @@ def test_a_version_is_a_mark_with_its_fifth_session(site):
 
 
 @pytest.mark.usefixtures("noon")
+def test_sessions_that_claim_odd_versions_hide_no_mark(site, monkeypatch):
+    monkeypatch.setattr(marks, "MAX_PER_KIND", 2)
+    hand_in(site, BEFORE, [0.5] * 6, version="1.0")
+    hand_in(site, AFTER, [0.5] * 5, version="2.0")
+    for number in range(5):
+        hand_in(site, Span(first=AFTER.last, last=AFTER.last), [0.5], version=f"odd {number}")
+    whole = Span(first=BEFORE.first, last=AFTER.last)
+    assert [each.label for each in marks.load_marks(whole)] == ["Claude Code 2.0"]
+
+
+@pytest.mark.usefixtures("noon")
 def test_empty_logs_make_no_marks(site):
     """Sessions whose log shows nothing have no version, model or files."""
     hand_in(site, BEFORE, [None] * 5)
