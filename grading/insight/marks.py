@@ -170,7 +170,7 @@ def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterato
             if row.at - began.at >= MIN_OUTAGE and row.at >= midnight(span.first):
                 yield _outage(began, row.at)
             began = None
-    if began is not None and _end(span) - began.at >= MIN_OUTAGE:
+    if began is not None and min(_end(span), timezone.now()) - began.at >= MIN_OUTAGE:
         yield _outage(began, None)
 
 
