@@ -4,7 +4,7 @@ import datetime as dt
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -160,11 +160,17 @@ class Mirror:
     def delete(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def new_commits(self, known_tips: Iterable[str]) -> list[str]:
-        """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
+    def new_commits(self, known_tips: Collection[str], first_fetched_at: dt.datetime) -> list[str]:
+        """The hashes of the commits that no ref of an earlier fetch contained.
+
+        A mirror that was made anew lacks tips that were overwritten since, so nobody can tell what they contained. Then
+        commits that are older than the first fetch count as contained.
+        """
         resolved = self.resolve_commits(known_tips)
+        is_complete = len(resolved) == len(known_tips)
+        limits = () if is_complete else (f"--since-as-filter={int(first_fetched_at.timestamp())}",)
         stdin = "".join(f"^{commit}\n" for commit in resolved.values()).encode()
-        return git.run(self.folder, "rev-list", "--all", "--stdin", stdin=stdin).decode("ascii").split()
+        return git.run(self.folder, "rev-list", "--all", *limits, "--stdin", stdin=stdin).decode("ascii").split()
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
         """The full hash of each of these (short or full) that is one commit of the mirror."""
