@@ -155,7 +155,9 @@ def decide(
 
 def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
     """The patch id of each of these commits."""
-    return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
+    if not commits:
+        return {}
+    return mirror.patch_ids("--no-walk=unsorted", "--stdin", stdin="\n".join(commits).encode())
 
 
 def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:

@@ -223,9 +223,9 @@ class Mirror:
         by_tree = dict(git.pipe_to_patch_id(self.folder, "diff-tree", "--stdin", "-p", "-r", "-R", *PATCH, stdin=lines))
         return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}
 
-    def patch_ids(self, *revisions: str) -> dict[str, str]:
+    def patch_ids(self, *revisions: str, stdin: bytes = b"") -> dict[str, str]:
         """The stable patch id of each commit in a range that is no merge and changes something."""
-        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions))
+        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions, stdin=stdin))
 
     def inverse_patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
         """The stable patch id of what undoes each of these commits. A merge is compared with its first parent."""

@@ -223,6 +223,14 @@ def test_fork(repo, fate):
     assert fate(mine) == LANDED
 
 
+def test_more_commits_than_fit_into_a_command_line(repo, tmp_path):
+    """A command may have 2 MB of arguments on Linux."""
+    (mine,) = work(repo, 1)
+    mirror = Mirror(tmp_path / "mirror.git")
+    mirror.fetch(parse(str(repo.folder)), "main")
+    assert decide(mirror, DefaultBranch.load(mirror, "main", SINCE), [mine] * 60_000, {})[mine].state == OPEN
+
+
 def test_short_hashes_and_unknown_ones(repo, fate):
     (mine,) = work(repo, 1)
     repo.merge("feature", "Merge it")
