@@ -446,6 +446,20 @@ def test_a_drift_names_its_cell(site):
     assert "0.69 before" in found["claude-code × opus × code"]
 
 
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+@pytest.mark.parametrize("rule", [disagreement, drift])
+def test_day_of_a_change_is_the_sites(site, rule, zone):
+    if rule is disagreement:
+        history(site, 0.35)
+    else:
+        judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
+        judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.6)}, first_day=20, seed=2)
+    with timezone.override(zone):
+        finding = next(iter(rule.find(timezone.now())))
+        first = Session.objects.get(pk=finding.sessions[0])
+        assert f"since {timezone.localtime(first.ended_at):%-d %b}" in finding.detail
+
+
 def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):
     judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
     judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.3)}, first_day=20, seed=2, model="other")
