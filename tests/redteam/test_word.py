@@ -230,6 +230,16 @@ def test_the_same_log_again_is_no_offence(hook):
     assert not session.proposals.exists()
 
 
+def test_facts_that_came_too_late_take_no_effect_when_they_are_sent_again(agent):
+    session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
+    judged(session, 0.9)
+    for _ in range(2):
+        agent.sends(facts={"exit_code": 0})
+        session.refresh_from_db()
+        assert session.exit_code is None
+    assert session.proposals.count() == 1
+
+
 def test_another_reason_each_time_fills_no_table(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
     judged(session, 0.2)
