@@ -610,7 +610,7 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
         by = "own worktree, between start and end"
     if not own:
         return []
-    repo = without_password("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))
+    repo = without_user("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))[:300]
     return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, _, subject in own]
 
 
@@ -643,10 +643,6 @@ def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[
         check=check,
     )
     return done.stdout.decode(errors="replace").splitlines()
-
-
-def without_password(url: str) -> str:
-    return re.sub(r"://[^@/]*@", "://", url.strip())[:300]
 
 
 # --- the spool

@@ -509,6 +509,15 @@ def test_a_password_in_the_remote_address_is_left_out(offline):
     assert facts_of(offline)["commits"][0]["repo"] == "https://example.test/work.git"
 
 
+@pytest.mark.parametrize("remote", ["https://bob:hunt@er2@example.test/work.git", "https://example.test/work.git?t=hunter2"])
+def test_no_part_of_a_password_in_the_remote_address_is_sent(offline, remote):
+    folder = offline.home / "work"
+    git(folder, "remote", "add", "origin", remote)
+    commit(folder, f"Mine\n\nSession-Id: {SESSION}")
+    offline.run(stdin=offline.payload(cwd=str(folder)))
+    assert facts_of(offline)["commits"][0]["repo"] == "https://example.test/work.git"
+
+
 def test_a_slow_git_does_not_hold_the_agent_up(offline):
     slow = offline.home / "bin" / "git"
     slow.parent.mkdir()
