@@ -216,7 +216,7 @@ def stated_cost(payload: dict[str, Any]) -> float | None:
 
 def gptme_session(folder: Path) -> Session:
     session = session_of(folder.name, "gptme", folder / "conversation.jsonl", os.environ.get("GPTME_WORKSPACE"))
-    session["metadata"].setdefault("model", os.environ.get("GPTME_MODEL", "")[:120])
+    session["metadata"].setdefault("model", variable("GPTME_MODEL", 120))
     return session
 
 
@@ -233,16 +233,16 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "harness": harness,
         "started_at": start and start.isoformat(),
         "ended_at": end.isoformat(),
-        "category": os.environ.get("GRADINGSITE_CATEGORY"),
-        "selection_id": os.environ.get("GRADINGSITE_SELECTION"),
-        "title": os.environ.get("GRADINGSITE_TITLE", "")[:300],
-        "model": os.environ.get("GRADINGSITE_MODEL"),
-        "exit_code": parse_integer(os.environ.get("GRADINGSITE_EXIT_CODE")),
+        "category": variable("GRADINGSITE_CATEGORY", 100),
+        "selection_id": variable("GRADINGSITE_SELECTION", 200),
+        "title": variable("GRADINGSITE_TITLE", 300),
+        "model": variable("GRADINGSITE_MODEL", 120),
+        "exit_code": parse_exit_code(os.environ.get("GRADINGSITE_EXIT_CODE")),
         "cost_usd": parse_cost(os.environ.get("GRADINGSITE_COST_USD")),
-        "project": one_line(os.environ.get("GRADINGSITE_PROJECT", ""), 300),
-        "task": one_line(os.environ.get("GRADINGSITE_TASK", ""), 200),
+        "project": variable("GRADINGSITE_PROJECT", 300),
+        "task": variable("GRADINGSITE_TASK", 200),
         "lessons": parse_lessons(os.environ.get("GRADINGSITE_LESSONS")),
-        "lessons_decision_id": os.environ.get("GRADINGSITE_LESSONS_DRAWN"),
+        "lessons_decision_id": variable("GRADINGSITE_LESSONS_DRAWN", 200),
     }
     files = {
         "transcript": transcript,
@@ -304,11 +304,13 @@ def text_of(payload: dict[str, Any], *names: str) -> str | None:
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
-def parse_integer(text: str | None) -> int | None:
+def parse_exit_code(text: str | None) -> int | None:
+    """A signed number of 32 bits; None for anything else."""
     try:
-        return int(text or "")
+        number = int(text or "")
     except ValueError:
         return None
+    return number if -(2**31) <= number < 2**31 else None
 
 
 def parse_cost(text: str | None) -> float | None:
@@ -319,6 +321,11 @@ def parse_cost(text: str | None) -> float | None:
 def one_line(text: str, limit: int) -> str:
     """Text as the site accepts it: on one line, printable, at most `limit` characters."""
     return "".join(each if each.isprintable() else "?" for each in text.strip()[:limit]).strip()
+
+
+def variable(name: str, limit: int) -> str:
+    """An environment variable as the site accepts it; "" if it is not set."""
+    return one_line(os.environ.get(name, ""), limit)
 
 
 def codex_log(session_id: str) -> Path | None:
@@ -561,7 +568,7 @@ def parse_lessons(text: str | None) -> list[dict[str, Any]]:
         name, _, salience = (half.strip() for half in part.partition("="))
         if not name:
             continue
-        lesson: dict[str, Any] = {"name": name[:100]}
+        lesson: dict[str, Any] = {"name": one_line(name, 100)}
         if re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience):
             lesson["salience"] = float(salience)
         lessons.append(lesson)
@@ -1710,7 +1717,7 @@ def send_one(log: Log, judge: str) -> bool:
         "harness": log.harness,
         "started_at": log.start.isoformat() if log.start else None,
         "ended_at": log.end.isoformat(),
-        "category": os.environ.get("GRADINGSITE_CATEGORY"),
+        "category": variable("GRADINGSITE_CATEGORY", 100),
         "judge": judge or None,
     }
     session = {
