@@ -91,6 +91,7 @@ MOST_COPIED = 1 << 30  # of the transcripts in the spool, and likewise of those 
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
+MOST_ANSWERED, MOST_SHOWN = 1 << 20, 20_000  # of an answer: a receipt may name each of hundreds of commits
 OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
 # Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
@@ -882,6 +883,7 @@ def send(session: Session) -> tuple[bool | None, str]:
         return None, str(problem)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return None, f"{site()} is unreachable ({type(error).__name__}: {error}); kept for later"
+    answer = answer[:MOST_SHOWN]
     if status in (200, 201):
         return True, f"accepted, {answer}"
     if status >= SERVER_ERROR:
@@ -925,7 +927,7 @@ def request(session: Session) -> tuple[int, str, Any]:
                 headers={**headers, "Content-Type": kind, "Content-Length": str(size)},
             )
         response = connection.getresponse()
-        return response.status, response.read(20_000).decode(errors="replace"), response.headers
+        return response.status, response.read(MOST_ANSWERED).decode(errors="replace"), response.headers
 
 
 def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, Iterator[bytes]]:
@@ -1805,7 +1807,7 @@ def error_reason(answer: str) -> str:
 def warnings_in(reply: dict[str, Any]) -> Iterator[str]:
     """The problems that the site found in a session it accepted, except those of the log's content."""
     for each in reply.get("problems") or []:
-        if isinstance(each, dict) and each.get("part") != "log":
+        if isinstance(each, dict) and each.get("part") != "transcript":
             yield printable(f"{each.get('code')}: expected {each.get('expected')}")
 
 
