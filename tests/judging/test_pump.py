@@ -98,6 +98,17 @@ def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
     assert JudgeJob.objects.get().state == JobState.QUEUED
 
 
+def test_a_call_has_a_whole_lease_however_long_its_evidence_took_to_read(site, sim, settings):
+    started = timezone.now()
+    turn = worker.claim(job(site, "large").pk)
+    attempt = worker.begin(turn, None)
+    with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS - 5), tick=True):
+        assert worker.may_send(turn, attempt, 0.01)
+    with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS + 60), tick=True):
+        sweeper.sweep()
+    assert JudgeJob.objects.get().state == JobState.LEASED
+
+
 # --- fallback --------------------------------------------------------------------------------------------------------
 
 
