@@ -42,7 +42,9 @@ def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[Hy
     for session, value in pairs:
         credit = None
         if value is not None:
-            credit = Credit(value=value, grader=GraderKey(source=Source.HUMAN), cost_usd=session.cost_usd)
+            # An agent's past rewards, people's grades included, decide whether others are capped.
+            grader = GraderKey(source=Source.HUMAN, agent=session.agent.name)
+            credit = Credit(value=value, grader=grader, cost_usd=session.cost_usd)
         for learner in rewards.learners(session):
             change = HypotheticalReward(
                 observation=session.observation,
