@@ -58,7 +58,7 @@ def test_sessions_can_be_ticked_on_a_phone_and_a_long_list_begins_short(chromium
     page.goto("/sessions/")
     rows = page.locator("#list tr:has(.ttl):visible")
     assert rows.count() == 2
-    page.tap("text=Show all 3")
+    page.tap("text=Show 1 more")
     assert rows.count() == 3
     assert page.locator(".tick[name]:visible").count() == 0
     page.tap("text=Select")
