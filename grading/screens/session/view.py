@@ -23,6 +23,7 @@ from grading.review import promises, seen
 from grading.reward import calibrating, rewards
 from grading.reward.decide import current
 from grading.reward.explain import number
+from grading.reward.freshness import EvidenceState
 from grading.screens.categories import by_hand
 from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
@@ -101,7 +102,8 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     reader = calibrating.CalibrationReader()
     scaled = chain.calibrated_grades(session, settlement, grades, reader)
     is_contested = chain.is_contested(settlement, current_grades)
-    is_open = is_contested or reasons.is_ungraded(settlement) or chain.has_stale_verdict(settlement, current_grades)
+    is_outdated = chain.has_stale_verdict(settlement, current_grades)
+    is_open = is_contested or is_outdated or reasons.is_ungraded(settlement)
     applied_rewards = load_applied_rewards(session, reader, with_means=not is_open)
     weights = [row["weight"] for row in applied_rewards] if settlement is not None and settlement.weight > 0 else []
     category = by_hand.of_session(session)
@@ -161,6 +163,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     elif is_open:
         context["open_answers"] = open_answers.open_answers(session, open_answers.at_issue(current_grades))
         context["is_estimated"] = reasons.is_ungraded(settlement) and _is_estimated(session)
+        context["parts_read"] = _parts_read(grades) if is_outdated else []
     context["latest"] = [line for line in context["history"] if line.is_main][-LATEST:]
     return TemplateResponse(request, "session/session.html", context)
 
@@ -266,9 +269,9 @@ def load_applied_rewards(
 ) -> list[dict[str, Any]]:
     """The session's rewards that count in bandits today, one row per ledger `entry`.
 
-    `weight` is how much the reward counts, `read` how its bandit reads it, None if that shows no other number, and
-    `mean` the arm's mean today, without and with the session, None unless `with_means`. `reader` reads the category
-    bandit's rewards.
+    `weight` is how much the reward counts, `read` how its bandit reads it, None if it uses no other number, and `mean`
+    the arm's mean today, without and with the session, None unless `with_means`. `reader` reads the category bandit's
+    rewards.
     """
     entries = ledger.history(session.observation).live().rewards().select_related("bandit", "arm__merged_into")
     if not entries:
@@ -287,15 +290,24 @@ def load_applied_rewards(
             readers[bandit] = calibrating.CalibrationReader(bandit)
         if bandit not in outlooks:
             outlooks[bandit] = posterior_of(bandit, timezone.now())
-        read = calibrating.read_reward(entry, outlooks[bandit])
+        weight, read = readers[bandit].weight_of(entry), calibrating.read_reward(entry, outlooks[bandit])
+        is_used = weight > 0 or read.is_estimated
         row = {
             "entry": entry,
-            "weight": readers[bandit].weight_of(entry),
-            "read": read if number(read.value) != number(entry.value) else None,
+            "weight": weight,
+            "read": read if is_used and number(read.value) != number(entry.value) else None,
             "mean": means.get((bandit, arm_name)),
         }
         rows.append(row)
     return rows
+
+
+def _parts_read(grades: Sequence[Grade]) -> list[reasons.EvidencePart]:
+    """The parts of the evidence that the stale verdict did and did not read; empty if that is not known."""
+    in_chain = [grade for grade in grades if not grade.parallel]
+    verdict, now = rewards.first_reading(in_chain), rewards.latest_evidence(in_chain)
+    read = None if verdict is None else EvidenceState.from_dict(verdict.evidence.get("read"))
+    return [] if read is None or now is None else reasons.parts_read(read, now)
 
 
 def _is_estimated(session: Session) -> bool:
