@@ -22,7 +22,7 @@ from grading.reward import reserving, state
 from grading.reward.chain import Resolution, digest, resolve, step_codes
 from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current, decide
 from grading.reward.freshness import EvidenceState, unread
-from grading.reward.standing import CONTESTED
+from grading.reward.standing import CLAIMED, CONTESTED, FEW_SAMPLES, PLAIN, standing_weight
 from grading.vocabulary import Outcome, Reason, Source, Status
 from grading.witness import Witness
 from gradingsite import telemetry
@@ -117,6 +117,13 @@ def view_of(grade: Grade) -> str:
 def witness_of(grade: Grade) -> Witness:
     """The witness of the evidence that a grade rests on."""
     return Witness.parse(grade.evidence.get("witness"))
+
+
+def standing_weight_of(grade: Grade) -> float:
+    """How much a rule's grade would count if it decided, relative to a plain one of its source, in [0, 1]."""
+    if witness_of(grade) is Witness.CLAIMED:
+        return standing_weight(CLAIMED)
+    return standing_weight(FEW_SAMPLES if grade.evidence.get("few_samples") is True else PLAIN)
 
 
 def latest_evidence(grades: Iterable[Grade]) -> EvidenceState | None:
