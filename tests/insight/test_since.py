@@ -12,7 +12,7 @@ from benchmarks.compared.world import live, steady
 from grading.insight import agents, marks, sentences, since
 from grading.insight.core.advisory import allot
 from grading.insight.core.effects import group_marks
-from grading.insight.core.results import EffectFinding, MarkKind, Span, TimeMark
+from grading.insight.core.results import AgentCard, EffectFinding, MarkKind, Span, TimeMark
 from grading.models import (
     InstructionKey,
     Quota,
@@ -116,6 +116,31 @@ def test_few_sessions_are_not_enough_for_a_card(site):
     card = agents.compare_agents(AFTER)[0]
     assert card.reward is None
     assert "not enough data. 3 graded sessions, but 20 are needed." in sentences.write_agent(card)
+
+
+def test_too_few_sessions_are_said_once_for_all_agents():
+    """Only the sentence of an agent that varies too much stands by itself."""
+    few = [
+        AgentCard(
+            harness=harness,
+            model="m-1",
+            sessions=50,
+            shared=shared,
+            reward=None,
+            cost=None,
+            minutes=None,
+            is_best=False,
+            why="its sessions vary too much",
+        )
+        for harness, shared in (("codex", 14), ("gptme", 3), ("aider", 40))
+    ]
+    assert sentences.write_too_few(few) == [
+        (
+            "20 graded sessions on work that another harness also does are needed to compare: codex with m-1 has 14, "
+            "gptme with m-1 has 3."
+        ),
+        "aider with m-1: not enough data. Its sessions vary too much.",
+    ]
 
 
 @pytest.mark.usefixtures("noon")
