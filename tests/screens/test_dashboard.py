@@ -202,7 +202,7 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(site, rita, cli
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Neglected ")]
     assert "7 waiting, 5 put first, oldest 5 h" in card
     assert card.count("<li>") == 5
-    assert "random slice" not in card
+    assert "random check" not in card
 
 
 def test_a_starving_arm_links_to_exactly_its_missing_grades(site, rita, client):
