@@ -351,6 +351,13 @@ def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link
     assert reviewer.get(f"/bandit/selection/?bandit__id__exact={Bandit.objects.first().pk}").status_code == 200
 
 
+def test_arms_that_the_caller_left_out_are_named_without_the_apis_words(reviewer):
+    select(bandit="category", decision_id="d-1", supply={"code": 2, "news": 0}, now=NOON)
+    log = read(reviewer).partition("<h2>Decisions</h2>")[2]
+    assert "content, cross-repo, infra, research, social, triage: not offered by the caller" in log
+    assert "news: no work, according to the caller" in log
+
+
 def test_decisions_of_later_days_are_not_of_the_past(site, reviewer):
     decided(site, 0, "code")
     assert opened(reviewer, f"{PAGE}?at=2026-03-20").context["log"].lines == []

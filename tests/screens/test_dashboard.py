@@ -232,7 +232,7 @@ def test_arms_are_not_called_chosen_before_a_decision_was_made(site, rita, clien
 def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
-    assert "There are no rewards yet." in html
+    assert "No rewards yet." in html
     assert '<a class="btn primary" href="/settings/judge/">Set the key</a>' in html
     assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6

@@ -163,14 +163,14 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
     sessions, outlook = _sessions(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
     posterior = outlook.arms.get(arm.name) if arm.is_choosable else None
     own_sessions = sessions_of(arm)
-    ridges = {} if posterior is None else posteriors.ridges({arm.name: Beta(alpha=posterior.alpha, beta=posterior.beta)})
+    betas = {} if posterior is None else {arm.name: Beta(alpha=posterior.alpha, beta=posterior.beta)}
     context = {
         "title": str(arm),
         "arm": arm,
         "bandit": arm.bandit,
         "sessions": sessions,
         "posterior": posterior,
-        "ridge": ridges.get(arm.name, ""),
+        "ridge": posteriors.ridges(betas).get(arm.name, ""),
         "half_width": None if posterior is None else (posterior.high - posterior.low) / 2,
         "share": outlook.share_of_next_100(arm.name),
         "state": state(arm, sessions, version_of(arm.bandit)),

@@ -61,8 +61,8 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
     if not facts.any_sessions:
         return TrustAnswer(
-            word="There are no rewards yet.",
-            sentence="None of your own sessions has arrived yet.",
+            word="No rewards yet.",
+            sentence="None of your own sessions has arrived.",
             step=step,
         )
     if facts.trouble:
