@@ -225,26 +225,6 @@ def test_more_than_two_hundred_are_refused(reviewer, rita):
         bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
 
 
-@pytest.mark.parametrize("url", ["/review/bulk/", "/categories/set/"])
-def test_without_a_session_the_page_lists_some_to_choose(site, reviewer, url):
-    page = flat(reviewer.get(url))
-    assert "No session has arrived yet, so there is nothing to choose." in page
-    assert "Continue with the ticked sessions" not in page
-    assert "No session is selected." in flat(reviewer.get(f"{url}?session=x&session=999999"))
-    session = site.session().judged(0.6).settle()
-    page = flat(reviewer.get(url))
-    assert f'name="session" value="{session.pk}"' in page
-    assert "No session is selected." not in page
-    assert "Continue with the ticked sessions" not in flat(reviewer.get(url, {"session": session.pk}))
-
-
-def test_sessions_without_a_category_are_offered_before_others(site, reviewer):
-    assert "the latest; all have a category" in flat(reviewer.get("/categories/set/"))
-    site.session().judged(0.6).settle()
-    without = site.session(category=None).judged(0.6).settle()
-    assert list(reviewer.get("/categories/set/").context["choosable"]) == [without]
-
-
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(site, reviewer, client, past):
     html = flat(reviewer.get("/sessions/"))
     assert "Correct <span data-ticked>the</span> ticked…" in html
