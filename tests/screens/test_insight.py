@@ -124,7 +124,7 @@ def test_measures_without_enough_data_are_named():
         finding = EffectFinding.NOT_ENOUGH if size is None else EffectFinding.UNCLEAR
         low, high = (None, None) if size is None else (size - 0.1, size + 0.1)
         measure = MEASURES[name]
-        return MarkEffect(marks=(), measure=measure, effect=size, low=low, high=high, finding=finding, **counts)
+        return MarkEffect(marks=(mark,), measure=measure, effect=size, low=low, high=high, finding=finding, **counts)
 
     (group,) = group_effects([effect("reward", 0.1), effect("cost", 1.0), effect("tokens", None)])
     assert [row.title for row in group.others] == ["Cost"]
