@@ -16,6 +16,9 @@ from grading.outcomes.mirror import Mirror
 
 MAX_COMMITS = 50_000
 MAX_HEADS = 20
+# A branch with more commits is not recognised in a squash: the differences of all commits of a branch that lives on
+# beside the default branch would be compared.
+MAX_BRANCH = 300
 REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
 REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
 PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
@@ -189,9 +192,9 @@ def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
-    """The commit itself, and at most MAX_HEADS tips that contain it."""
+    """The commit itself, and at most MAX_HEADS tips that contain it, of those at most MAX_BRANCH commits later."""
     heads, waiting, visited = [sha], [sha], {sha}
-    while waiting and len(heads) <= MAX_HEADS:
+    while waiting and len(heads) <= MAX_HEADS and len(visited) <= MAX_BRANCH:
         for child in children.get(waiting.pop(), ()):
             if child not in visited:
                 visited.add(child)
@@ -202,7 +205,8 @@ def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collectio
 
 
 def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
-    """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own.
+    """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own, or with
+    more than MAX_BRANCH commits.
 
     `parents` has all commits beside the default branch. What was not loaded is older than what was.
     """
@@ -214,6 +218,8 @@ def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch
             elif parent not in visited:
                 visited.add(parent)
                 waiting.append(parent)
+        if len(visited) > MAX_BRANCH:
+            return ""
     return max(bases, key=lambda base: branch.position.get(base, -1), default="")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import time_machine
 
+from bandit.models import Arm
 from benchmarks.compared import store
 from benchmarks.compared.world import live, steady
 from grading.insight import agents, marks, sentences, since
@@ -18,6 +19,7 @@ from grading.models import (
     QuotaTransition,
     Rubric,
     RubricActivation,
+    Session,
     SessionFacts,
     StoredReading,
 )
@@ -152,6 +154,18 @@ def test_a_version_is_a_mark_with_its_fifth_session(site):
     (found,) = marks.load_marks(whole)
     assert (found.kind, found.label, found.day) == (MarkKind.VERSION, "Claude Code 2.0", AFTER.first)
     assert [each.label for each in marks.load_marks(AFTER)] == ["Claude Code 2.0"]
+
+
+@pytest.mark.usefixtures("noon")
+def test_a_version_of_merged_harnesses_is_one_mark(site):
+    hand_in(site, BEFORE, [0.5] * 6, version="1.0")
+    hand_in(site, AFTER, [0.5] * 3, version="2.0")
+    others = hand_in(site, AFTER, [0.5] * 3, version="2.0")
+    into = Arm.objects.get(bandit__name="harness", name="claude-code")
+    arm = Arm.objects.create(bandit=into.bandit, name="claude", merged_into=into)
+    Session.objects.filter(pk__in=[each.pk for each in others]).update(harness=arm)
+    (found,) = marks.load_marks(Span(first=BEFORE.first, last=AFTER.last))
+    assert (found.label, found.day) == ("Claude Code 2.0", AFTER.first)
 
 
 @pytest.mark.usefixtures("noon")

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 
 from grading.models.outcomes import CommitState
+from grading.outcomes import landing
 from grading.outcomes.addresses import parse
 from grading.outcomes.landing import DefaultBranch, decide
 from grading.outcomes.mirror import Mirror
@@ -275,3 +276,16 @@ def test_a_branch_in_place_of_a_folder_of_branches(repo, fate):
     repo.git("branch", "-D", "feature/next")
     repo.branch("feature")
     assert fate(later, repo.commit("Something else")) == [OPEN, OPEN]
+
+
+def test_a_branch_that_lives_on_beside_the_default_branch_costs_little(repo, fate, monkeypatch):
+    """A squash of five commits is recognised, and only the first five commits are compared as such."""
+    monkeypatch.setattr(landing, "MAX_BRANCH", 5)
+    commits = work(repo, 12, branch="develop")
+    compared, compare = [], Mirror.patch_ids_between
+    monkeypatch.setattr(Mirror, "patch_ids_between", lambda self, pairs: compared.append(pairs) or compare(self, pairs))
+    assert fate(*commits) == [OPEN] * 12
+    assert [set(pairs) for pairs in compared] == [set(commits[:5])]
+    five = work(repo, 5)
+    repo.squash("feature", "Add the parts")
+    assert fate(*five) == [LANDED] * 5

@@ -27,8 +27,8 @@ def today(part, whole):
     [
         (
             {"any_sessions": False},
-            "There are no rewards yet.",
-            "None of your own sessions has arrived yet.",
+            "No rewards yet.",
+            "None of your own sessions has arrived.",
             "Connect an agent",
             "connect",
         ),

@@ -170,7 +170,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVers
 
 
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
-    """The cap for each source that people's grades of the random slice suggest, under the calibration in force."""
+    """The cap for each source that people's grades of the random check suggest, under the calibration in force."""
     calibration = current_calibration(bandit)
     pairs = human_pairs(bandit, None if calibration is None else calibration.fallback_calibration)
     return {source: advise_cap(pairs, source) for source in SOURCES}
