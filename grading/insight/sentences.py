@@ -115,8 +115,8 @@ def write_headline(change: PeriodChange) -> str:
     span, sessions = write_span(change.after_span), counted(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
     if change.difference is not None and before.value is not None:
-        text += f", {_direction(change)} {_than(change.before_span)}"
-    if after.provisional:
+        text += f", {_direction(change)} {_than(change)}"
+    if after.provisional and change.measure.unit is MeasureUnit.REWARD:
         text += f"; {after.provisional} of these rewards {'is' if after.provisional == 1 else 'are'} provisional"
     return f"{text}."
 
@@ -132,8 +132,10 @@ def _direction(change: PeriodChange) -> str:
     return f"{'up' if difference > 0 else 'down'} {size}{chance} on"
 
 
-def _than(span: Span) -> str:
-    return "the week before" if span.days == WEEK else write_span(span)
+def _than(change: PeriodChange) -> str:
+    before, after = change.before_span, change.after_span
+    is_week_before = before.days == after.days == (after.first - before.first).days == WEEK
+    return "the week before" if is_week_before else write_span(before)
 
 
 def round_parts(change: PeriodChange) -> PeriodChange:

@@ -188,7 +188,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer)
     regraded(site, session, 0.8, ago=0 * DAY)
     outlook = posterior_of("category", NOON)
     assert f"cross-repo from {before} to {mean('cross-repo')}," in html
-    assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
+    assert f"to {outlook.next_100('cross-repo'):.0f} of 100" in html
     assert (
         f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: the estimate with this change."
         in html
@@ -349,6 +349,13 @@ def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link
     assert 'infra <span class="pill line">instead</span>' in log
     assert f"/bandit/selection/?bandit__id__exact={Bandit.objects.get(name='category').pk}" in log
     assert reviewer.get(f"/bandit/selection/?bandit__id__exact={Bandit.objects.first().pk}").status_code == 200
+
+
+def test_arms_that_the_caller_left_out_are_named_without_the_apis_words(reviewer):
+    select(bandit="category", decision_id="d-1", supply={"code": 2, "news": 0}, now=NOON)
+    log = read(reviewer).partition("<h2>Decisions</h2>")[2]
+    assert "content, cross-repo, infra, research, social, triage: not offered by the caller" in log
+    assert "news: no work, according to the caller" in log
 
 
 def test_decisions_of_later_days_are_not_of_the_past(site, reviewer):
