@@ -403,10 +403,10 @@ def arm_title(context: Mapping[str, Any], move: ArmMove) -> str:
 
 @register.filter
 def of_100(value: float | None) -> str:
-    """An expected number of the next hundred decisions, rounded to a whole number; <1 for what would be shown as 0."""
+    """An expected number of the next hundred decisions, rounded to a whole number, or <1."""
     if value is None:
         return DASH
-    return "<1" if 0 < value < 0.5 else f"{value:.0f}"  # noqa: PLR2004 - what would be shown as 0
+    return "<1" if 0 < value < 1 else f"{value:.0f}"
 
 
 @register.filter

@@ -354,7 +354,7 @@ def test_i152_one_correction_names_every_dependent_that_it_changed(site):
     for told in told_of:
         was, now = before[told["bandit"]], after[told["bandit"]]
         assert (told["mean_before"], told["mean_after"]) == (was.arms[told["arm"]].mean, now.arms[told["arm"]].mean)
-        assert told["share_after"] == now.share_of_next_100(told["arm"])
+        assert told["share_after"] == now.next_100(told["arm"])
 
 
 def test_i152_an_undo_names_them_too_and_leaves_every_consumer_as_it_was(site):

@@ -339,5 +339,5 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(site, value):
         corrections.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", NOON)
     assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)
-    assert promised.share_after == now.share_of_next_100("cross-repo")
+    assert promised.share_after == now.next_100("cross-repo")
     assert promised.mean_before != promised.mean_after

@@ -188,7 +188,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer)
     regraded(site, session, 0.8, ago=0 * DAY)
     outlook = posterior_of("category", NOON)
     assert f"cross-repo from {before} to {mean('cross-repo')}," in html
-    assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
+    assert f"to {outlook.next_100('cross-repo'):.0f} of 100" in html
     assert (
         f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: the estimate with this change."
         in html

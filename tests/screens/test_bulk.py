@@ -79,7 +79,7 @@ def now_shown() -> tuple[dict[str, str], dict[str, str]]:
         outlook = posterior_of(bandit, timezone.now())
         for arm in outlook.arms:
             means[f"{bandit}/{arm}"] = mean3(outlook.arms[arm].mean)
-            shares[f"{bandit}/{arm}"] = str(round(outlook.share_of_next_100(arm)))
+            shares[f"{bandit}/{arm}"] = str(round(outlook.next_100(arm)))
     return means, shares
 
 

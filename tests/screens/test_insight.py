@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from grading.insight.core.measures import MEASURES
-from grading.insight.core.results import EffectFinding, MarkEffect, Span
+from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, Span, TimeMark
 from grading.models import JudgeJob, Rubric, Session, SessionFacts
 from grading.models.judging import Purpose
 from grading.screens.insight.effects_card import group_effects
@@ -124,8 +124,9 @@ def test_measures_without_enough_data_are_named():
         finding = EffectFinding.NOT_ENOUGH if size is None else EffectFinding.UNCLEAR
         low, high = (None, None) if size is None else (size - 0.1, size + 0.1)
         measure = MEASURES[name]
-        return MarkEffect(marks=(), measure=measure, effect=size, low=low, high=high, finding=finding, **counts)
+        return MarkEffect(marks=(mark,), measure=measure, effect=size, low=low, high=high, finding=finding, **counts)
 
+    mark = TimeMark(kind=MarkKind.VERSION, at=NOON, day=NOON.date(), label="Claude Code 2.1.14", key="v")
     (group,) = group_effects([effect("reward", 0.1), effect("cost", 1.0), effect("tokens", None)])
     assert [row.title for row in group.others] == ["Cost"]
     assert group.unknown == ("tokens",)

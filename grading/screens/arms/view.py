@@ -172,7 +172,7 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         "posterior": posterior,
         "ridge": posteriors.ridges(betas).get(arm.name, ""),
         "half_width": None if posterior is None else (posterior.high - posterior.low) / 2,
-        "share": outlook.share_of_next_100(arm.name),
+        "share": outlook.next_100(arm.name),
         "state": state(arm, sessions, version_of(arm.bandit)),
         "aliases": arm.aliases.order_by("alias"),
         "merged": arm.merged.order_by("name"),

@@ -12,7 +12,7 @@ from grading.models import Session
 from grading.review.trust import CHART_DAYS, Behind, Trust
 from grading.reward.explain import number
 from grading.screens.desk.answer import count
-from grading.templatetags.gradingsite_tags import age, of_100
+from grading.templatetags.gradingsite_tags import age
 
 MISSING_SHARE = 0.25
 # Of the next hundred decisions.
@@ -62,7 +62,7 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
         last = dict(ran.annotate(at=Max("ended_at")))
         where = "" if bandit == BANDITS[0] else f" in the {bandit} bandit"
         for arm in seldom:
-            often = "About 1" if of_100(outlook.share_of_next_100(arm)) == "1" else "Under 1"
+            often = "Under 1" if outlook.share_of_next_100(arm) < SELDOM else "About 1"
             lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
             posterior = outlook.arms[arm]
             certain = f"Mean {number(posterior.mean)}, between {number(posterior.low)} and {number(posterior.high)}."
