@@ -70,9 +70,10 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
     arms = Arm.objects.select_related("merged_into").in_bulk(list(start))
     earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
     has_earlier_sessions = {harness: earlier.filter(harness=harness).exists() for harness in start}
-    for harness, value, first, number in firsts[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
+    often = [(harness, value, first) for harness, value, first, number in firsts if number >= MIN_SESSIONS]
+    for harness, value, first in often[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
         is_first = first == start[harness] and not has_earlier_sessions[harness]
-        if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
+        if is_first or earlier.filter(**{path: value}, harness=harness).exists():
             continue
         arm = arms[harness].current
         label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
@@ -169,7 +170,7 @@ def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterato
             if row.at - began.at >= MIN_OUTAGE and row.at >= midnight(span.first):
                 yield _outage(began, row.at)
             began = None
-    if began is not None and _end(span) - began.at >= MIN_OUTAGE:
+    if began is not None and min(_end(span), timezone.now()) - began.at >= MIN_OUTAGE:
         yield _outage(began, None)
 
 
