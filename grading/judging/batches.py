@@ -89,7 +89,7 @@ class BatchDraft:
 
 def send() -> int:
     """Send the backlog of every judge that takes batches now. Returns how many requests were accepted."""
-    ready = worker.ready(clock.now())
+    ready = worker.ready_judges(clock.now())
     sent = 0
     for role in ordering.batched_roles(clock.now(), list(ready)):
         judge = ready[role]
@@ -118,7 +118,7 @@ def gather(judge: Judge, body: IO[bytes]) -> BatchDraft:
     limit = JudgePolicy.objects.current().daily_budget_usd
     remaining_usd = None if limit is None else limit - budget.spent_today(clock.now())
     body.write(b'{"requests":[')
-    backlog = ordering.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MAX_REQUESTS]
+    backlog = ordering.batch_jobs(clock.now(), judge.role).values_list("pk", flat=True)[:MAX_REQUESTS]
     for job_id in list(backlog):
         turn = worker.claim(job_id)
         if turn is None:

@@ -631,5 +631,5 @@ def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(site, sim):
 def test_the_order_of_the_backlog_is_the_promised_one(site, sim):
     jobs = backlog(site, 3)
     JudgeJob.objects.filter(pk=jobs[2].pk).update(worth=0.1)
-    assert list(ordering.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
+    assert list(ordering.batch_jobs(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
     assert ordering.batched_roles(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]

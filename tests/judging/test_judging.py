@@ -136,7 +136,7 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     read = inputs.inputs_sha256(judgeable(session))
     site.on(session).judged(0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
     assert enqueuing.enqueue(session) is None
-    assert enqueuing.take_up_abandoned() == 0
+    assert enqueuing.enqueue_abandoned() == 0
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert enqueuing.enqueue(session) is not None
@@ -396,11 +396,11 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
     assert [held.pk for held in operation.given_up()] == [job.pk]
-    assert enqueuing.take_up_abandoned() == 1
+    assert enqueuing.enqueue_abandoned() == 1
     assert not operation.given_up().exists()
     run(job.session.judge_jobs.get(state=JobState.QUEUED))
     assert rewards.live(job.session).source == "judge"
-    assert enqueuing.take_up_abandoned() == 0
+    assert enqueuing.enqueue_abandoned() == 0
 
 
 def test_waiting_is_a_time_in_the_row(site, sim, settings, half):

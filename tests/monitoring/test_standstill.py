@@ -53,7 +53,7 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, setti
 
 def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
     job = site.judge_job()
-    judge = worker.ready(timezone.now())["first"]
+    judge = worker.ready_judges(timezone.now())["first"]
     why = Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.READER, detail="The reader was lost")
     for _ in range(3):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())

@@ -176,7 +176,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
     read = digest.read(case.events, case.signals, message_chars=limit)
     parts = [
         ("Asked", read.requests.entries()[:1], 0.25),
-        ("Last actions", read.final(SUMMARY_ACTIONS), 0.35),
+        ("Last actions", read.last_actions(SUMMARY_ACTIONS), 0.35),
         ("Last words", read.messages.entries()[-1:], 0.25),
     ]
     title = case.metadata.get("title", "")
@@ -262,7 +262,7 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
     bodies[ACTIONS] = actions.text
     if read.failures > actions.failures and actions.text:
         bodies[ACTIONS] += "\n" + digest.FAILURES.format(count=read.failures, shown=actions.failures)
-    if actions.is_all:  # what is left then goes to the others, in this order
+    if actions.is_complete:  # what is left then goes to the others, in this order
         more_messages = digest.fit(read.message_tiers(), _room(bodies, SAID, room), total=read.messages_count)
         if more_messages.numbers >= messages.numbers:  # a superset: none of the first ones was dropped
             messages = more_messages

@@ -58,7 +58,7 @@ def arithmetic(outlook: QueueOutlook) -> str:
         return "the rate is unknown until the first verdict"
     rate = f"{pace.per_minute:.2f}" if pace.per_minute < 10 else f"{pace.per_minute:,.0f}"  # noqa: PLR2004 - two digits
     what = DIMENSIONS[pace.dimension].lower()
-    return f"{rate} verdicts per minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
+    return f"{rate} verdicts per minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.per_verdict:,.0f} {what}"
 
 
 def arrivals(an_hour: float) -> str:
@@ -78,7 +78,7 @@ def sentence(outlook: QueueOutlook) -> str:
     else:
         at_this_rate, until_resumed = f"; {new_sessions}", f"waits until the judge is resumed; {new_sessions}"
     if outlook.forecast.ending is ForecastEnding.DRAINED:
-        return f"The backlog clears by {moment(outlook.forecast.at)}{at_this_rate}."
+        return f"The backlog clears by {moment(outlook.forecast.empty_at)}{at_this_rate}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
     a_day = DAY_HOURS * outlook.arrivals
     pays = 0.0 if outlook.allowance is None else outlook.allowance.daily
@@ -105,8 +105,8 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
         at, waiting = forecast.opening
         label = f"{waiting:,.0f} when judging resumes"
         notes.append(Note(at=timezone.localtime(at), waiting=waiting, label=label))
-    if forecast.at is not None:
-        at = timezone.localtime(forecast.at)
+    if forecast.empty_at is not None:
+        at = timezone.localtime(forecast.empty_at)
         notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))  # room for the label after the end
     size = SMALL_BACKLOG if small else BACKLOG

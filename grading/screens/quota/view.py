@@ -54,7 +54,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         spells = outages.spells(first.judge.model, since)
         tallies = figures.tallies_today(now)
         context |= {
-            "earlier": earlier.count(now),
+            "earlier": earlier.load_earlier(now),
             "spent": money,
             "headroom": room,
             "gauges": figures.gauges(room, queue.pace.dimension if queue.pace else None, policy.reserved_share),
