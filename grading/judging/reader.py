@@ -106,7 +106,7 @@ def of_process(_pid: int) -> EvidenceReader:
 
 
 def shared() -> EvidenceReader:
-    """This process's reader. It may take a third of a lease per prompt, within LEAST_SECONDS and SECONDS."""
+    """The reader of this process. It may take a third of a lease per prompt, within LEAST_SECONDS and SECONDS."""
     reader = of_process(os.getpid())
     seconds = min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
     if reader.seconds != seconds:  # it was started with another deadline

@@ -331,10 +331,10 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(site, sim)
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    batches.end(batch, BatchState.LOST, "given up")
+    batches.end_batch(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
-        assert batches.create(judges.first(), batch, file)
+        assert batches.send_batch(judges.first(), batch, file)
     assert list(sim.batches.by_id.values())[-1].canceled_at is not None
     assert JudgeBatch.objects.get().state == BatchState.LOST
 

@@ -109,7 +109,7 @@ class Pile:
     tail: OrderedDict[object, DigestEntry] = field(default_factory=OrderedDict)
 
     def add(self, entry: DigestEntry, key: object = None) -> DigestEntry:
-        """Add an entry. If an earlier entry has the same `key`, it is folded into this one. Returns the stored entry."""
+        """Add an entry. An earlier entry with the same `key` is folded into this one. Returns the stored entry."""
         key = entry.position if key is None else key
         earlier = self.head.pop(key, None) or self.tail.pop(key, None)
         entry = entry if earlier is None else entry.with_like(earlier)

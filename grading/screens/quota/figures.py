@@ -162,7 +162,7 @@ def outcomes(
     rows: list[dict[str, Any]] = []
     for tally in tallies:
         kind, n = tally.kind, tally.attempts
-        if not (n or kind.always):
+        if not (n or kind.is_always_shown):
             continue
         if kind.name == "limited":
             share = 100 * n / calls if calls else 0
@@ -178,7 +178,7 @@ def outcomes(
             note = "recorded before they were sent"
         else:
             note = f"{tally.jobs_done:,} of {counted(tally.jobs, 'job')} judged since"
-        css = "f-alarm" if kind.is_trouble else "f-floor"
+        css = "f-alarm" if kind.needs_attention else "f-floor"
         if kind.name == "graded":
             css = "f-judge"
         rows.append({"kind": kind, "n": n, "bar": bars.share_bar(css, n, most, kind.label), "words": note})
@@ -218,13 +218,13 @@ def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages, newest first, each with the sessions that it affected."""
     latest = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
     rows = []
-    for period, radius in zip(latest, outages.radii(latest), strict=True):
+    for period, affected in zip(latest, outages.count_affected(latest), strict=True):
         # The list of the sessions that waited for a verdict then.
         window = {"waited_from": period.row.at.isoformat()}
         if period.until is not None:
             window["waited_until"] = period.until.isoformat()
         address = f"{reverse('admin:sessions')}?{urlencode(window)}"
-        rows.append({"period": period, "radius": radius, "sessions": address})
+        rows.append({"period": period, "affected": affected, "sessions": address})
     return rows
 
 
