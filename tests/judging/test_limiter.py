@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from grading.judging.allowance import limiter
 from grading.judging.allowance.bucket import BURST, FIRST_LIMIT, LONGEST_WAIT
-from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
+from grading.judging.allowance.limiter import DEFAULT_LIMIT, PACE, Limiter, Slot
 from grading.judging.core.ratelimits import CallCost, RateLimits
 from gradingsite import broker
 from tests.processes import started
@@ -121,7 +121,7 @@ def test_an_outage_before_the_first_answer_opens_nothing(limits):
 
 def test_a_provider_that_says_no_limits_gets_a_modest_rate(limits):
     limits.settle(ask(limits), MEASURED, {})
-    assert limits._redis.hget(KEY, "requests:limit") == str(SILENT)
+    assert limits._redis.hget(KEY, "requests:limit") == str(DEFAULT_LIMIT)
     answer(limits)
     assert limits.state(NAME).dimensions["requests"].limit == 100
 

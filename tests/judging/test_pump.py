@@ -237,9 +237,9 @@ def test_a_pause_keeps_an_outage_that_is_not_over(site, sim):
 
 def test_an_answer_during_a_pause_does_not_end_it(site, sim):
     turn = worker.claim(job(site, "under way").pk)
-    from grading.judging.worker import begin
+    from grading.judging.worker import begin_attempt
 
-    attempt = begin(turn, None)
+    attempt = begin_attempt(turn, None)
     quota.pause(by=None)
     from grading.judging.core.verdict import Graded
 
