@@ -71,9 +71,10 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
     arms = Arm.objects.select_related("merged_into").in_bulk(list(first_by_harness))
     earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
     has_earlier_sessions = {harness: earlier.filter(harness=harness).exists() for harness in first_by_harness}
-    for harness, value, first, number in first_uses[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
+    used_often = [(harness, value, first) for harness, value, first, number in first_uses if number >= MIN_SESSIONS]
+    for harness, value, first in used_often[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
         begins_harness = first == first_by_harness[harness] and not has_earlier_sessions[harness]
-        if number < MIN_SESSIONS or begins_harness or earlier.filter(**{path: value}, harness=harness).exists():
+        if begins_harness or earlier.filter(**{path: value}, harness=harness).exists():
             continue
         arm = arms[harness].current
         label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
@@ -170,7 +171,7 @@ def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterato
             if row.at - began.at >= MIN_OUTAGE and row.at >= midnight(span.first):
                 yield _outage(began, row.at)
             began = None
-    if began is not None and _end(span) - began.at >= MIN_OUTAGE:
+    if began is not None and min(_end(span), timezone.now()) - began.at >= MIN_OUTAGE:
         yield _outage(began, None)
 
 

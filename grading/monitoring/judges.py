@@ -569,6 +569,7 @@ def in_use() -> CalibrationStatus | None:
         "order and before seeing the judge’s grade. Judges differ by model, route, rubric and digest."
     ),
     todo="In the review queue, grade sessions from the random slice without revealing the judge’s grade.",
+    page="admin:review",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )

@@ -84,7 +84,9 @@ class DefaultBranch:
     @classmethod
     def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
         """Read the branch from a mirror. Raises GitFailed."""
-        revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
+        # With `--since`, git would stop at a commit with an older date, and miss those below it.
+        is_recent = f"--since-as-filter={int(since.timestamp())}"
+        revisions = (is_recent, f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
         form = "--format=%H%x1f%P%x1f%B"
         output = git.run(mirror.folder, "log", "-z", "--topo-order", form, *revisions)
         newest_first = []
@@ -161,7 +163,9 @@ def decide(
 
 def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
     """The patch ids of these commits, by hash."""
-    return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
+    if not commits:
+        return {}
+    return mirror.patch_ids("--no-walk=unsorted", "--stdin", stdin="\n".join(commits).encode())
 
 
 def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:
@@ -209,18 +213,21 @@ def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collectio
 
 
 def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
-    """The latest commit of the default branch that `head` contains. "" if that is older than what was loaded."""
+    """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own.
+
+    `parents` has all commits outside the default branch. What was not loaded is older than what was.
+    """
     to_visit = [head]
     visited = {head}
     bases = []
     while to_visit:
         for parent in parents.get(to_visit.pop(), ()):
-            if parent in parents and parent not in visited:
+            if parent not in parents:
+                bases.append(parent)
+            elif parent not in visited:
                 visited.add(parent)
                 to_visit.append(parent)
-            elif parent in branch.position:
-                bases.append(parent)
-    return max(bases, key=branch.position.__getitem__, default="")
+    return max(bases, key=lambda base: branch.position.get(base, -1), default="")
 
 
 def _find_revert(

@@ -35,7 +35,7 @@ def today(part, whole):
         (
             {"trouble": OUT, "today": today(23, 52), "contradicted": 5},
             "Not fully.",
-            f"{OUT}: 23 of today’s 52 rewards are provisional, and 5 rewards contradict a commit or a pull request.",
+            f"{OUT}: 23 of today’s 52 rewards are provisional. 5 rewards contradict a commit or a pull request.",
             "Review the five",
             "review?rule=A1",
         ),

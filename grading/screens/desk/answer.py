@@ -66,8 +66,10 @@ def answer(facts: TrustFacts) -> TrustAnswer:
             step=step,
         )
     if facts.trouble:
-        problems = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
-        return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {problems}.", step=step, is_bad=True)
+        sentence = f"{facts.trouble}: {_today(facts)}."
+        if facts.contradicted:
+            sentence += f" {_capital(_against(facts.contradicted))}."
+        return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if facts.contradicted:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)

@@ -108,17 +108,18 @@ def _row(effect: MarkEffect, limit: float) -> EffectRow:
 
 
 def agent_rows(cards: Sequence[AgentCard], work: Mapping[tuple[str, str], LandedWork]) -> list[AgentRow]:
-    """The cards as rows of a table, with what became of the work of each harness and model."""
+    """The cards that have a reward or work that was followed, with what became of that work."""
     return [
         AgentRow(
             card=card,
-            sentence=write_agent(card),
+            sentence=write_agent(card) if card.reward else "",
             reward=_mean("reward", card.reward),
             cost=_mean("cost", card.cost),
             minutes=_mean("minutes", card.minutes),
             work=work.get((card.harness, card.model)),
         )
         for card in cards
+        if card.reward or ((tried := work.get((card.harness, card.model))) and tried.tried)
     ]
 
 
