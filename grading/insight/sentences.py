@@ -195,7 +195,8 @@ def _is_small(measure: Measure, part: ChangePart) -> bool:
 def _clause(measure: Measure, part: ChangePart) -> str:
     """What an identified part adds to the mean or takes from it: "other graders add .010 (+.002 to +.018)"."""
     value = part.value or 0.0
-    size, subject = write_size(measure, value), SUBJECTS[part.names[0]]
+    size = write_size(measure, value)
+    subject = SUBJECTS[part.names[0]]
     is_singular = part.names[0] is PartName.MIX  # "other work"
     add, take = ("adds", "takes") if is_singular else ("add", "take")
     effect = f"{take} {size} away" if value < 0 else f"{add} {size}"
@@ -362,11 +363,11 @@ def write_agent(card: AgentCard) -> str:
 def write_too_few(cards: Sequence[AgentCard]) -> list[str]:
     """Why some cards have no reward: one sentence for all with too few sessions, and one for each of the others."""
     missing = [card for card in cards if card.reward is None or card.reward.value is None]
-    short = [card for card in missing if card.shared < MIN_SHARED and len(cards) > 1]
-    sentences = [write_agent(card) for card in missing if card not in short]
-    if not short:
+    with_too_few = [card for card in missing if card.shared < MIN_SHARED and len(cards) > 1]
+    sentences = [write_agent(card) for card in missing if card not in with_too_few]
+    if not with_too_few:
         return sentences
-    counts = ", ".join(f"{_agent_name(card)} has {card.shared}" for card in short)
+    counts = ", ".join(f"{_agent_name(card)} has {card.shared}" for card in with_too_few)
     need = f"{MIN_SHARED} graded sessions on work that another harness also does are needed to compare"
     return [f"{need}: {counts}.", *sentences]
 

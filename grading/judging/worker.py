@@ -382,7 +382,8 @@ def begin_attempt(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAt
 
 
 def mark_as_sent(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
-    """Write the expected cost of `usd` dollars and `columns` in the attempt's row, right before the call.
+    """Right before the call, write its expected cost of `usd` dollars and `columns` in the attempt's row, and renew the
+    job's lease.
 
     Returns False and gives the job back if the budget does not allow the call, the quota closed or the lease was lost.
     """

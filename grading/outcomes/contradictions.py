@@ -89,7 +89,7 @@ def _outcome_value(session: Session, record: OutcomeRecord, now: dt.datetime) ->
 
 def _combine(session: Session, now: dt.datetime) -> None:
     """If TOGETHER or more sessions of the arm came into the queue today, keep only the first open item. It then stands
-    for all that nobody has answered.
+    for all items that nobody has answered.
     """
     today = ReviewItem.objects.filter(
         entered_as=QueueEntry.OUTCOME,

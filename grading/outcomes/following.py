@@ -174,8 +174,8 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
         token = unseal(repository.sealed_token, purpose=TOKEN_PURPOSE) if repository.sealed_token else ""
         mirror = mirror_of(repository)
         fetched = mirror.fetch(addresses.parse(repository.url), repository.default_branch, token=token)
-        first = repository.first_fetched_at
-        new = [] if first is None else mirror.new_commits(repository.tips, first)
+        first_fetched_at = repository.first_fetched_at
+        new = [] if first_fetched_at is None else mirror.new_commits(repository.tips, first_fetched_at)
     except (GitFailed, BadAddress, RepositoryRefused, CannotBeRead) as error:
         logger.warning("repository %s was not fetched: %s", repository, error)
         Repository.objects.filter(pk=repository.pk).update(error=str(error), fetched_at=now)
@@ -187,7 +187,7 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
         repository.has_branches = fetched.has_branches
         repository.fetched_at = now
         repository.error = ""
-        repository.first_fetched_at = first or now
+        repository.first_fetched_at = first_fetched_at or now
         repository.save(update_fields=["tips", "has_branches", "fetched_at", "error", "first_fetched_at"])
     return True
 

@@ -91,26 +91,27 @@ class Mirror:
             if pulls:
                 specs.append("+refs/pull/*/head:refs/pull/*/head")
             wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
-        own = self._refs()
-        if not wanted.items() <= own.items():
-            self._make_way(own, wanted)
+        current = self._refs()
+        if not wanted.items() <= current.items():
+            self._set_aside_conflicts(current, wanted)
             options = ("--no-tags", "--quiet", "--no-write-fetch-head")
             git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
             self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
-    def _make_way(self, own: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-        """Rename the refs of branches that were deleted since, where git could not store a wanted one beside them: it
-        stores no `a/b` beside `a`. Their commits may still have to be found.
+    def _set_aside_conflicts(self, current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+        """Rename refs of deleted branches that conflict with `wanted` refs: git stores no `a/b` beside `a`.
+
+        They are not deleted, because their commits may still have to be found. Both mappings are hashes by name.
         """
-        folders = {folder for name in wanted for folder in _folders_of(name)}
-        in_the_way = [
+        folders_of_wanted = {folder for name in wanted for folder in _folders_of(name)}
+        conflicting = [
             name
-            for name in own
-            if name not in wanted and (name in folders or not wanted.keys().isdisjoint(_folders_of(name)))
+            for name in current
+            if name not in wanted and (name in folders_of_wanted or not wanted.keys().isdisjoint(_folders_of(name)))
         ]
-        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {own[name] for name in in_the_way}]
-        lines += [f"delete {name}\n" for name in in_the_way]
+        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {current[name] for name in conflicting}]
+        lines += [f"delete {name}\n" for name in conflicting]
         if lines:
             git.run(self.folder, "update-ref", "--stdin", stdin="".join(lines).encode())
 
@@ -251,7 +252,7 @@ def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
 
 
 def _folders_of(ref: str) -> list[str]:
-    """The folders in which a ref is: `refs/heads/a` and `refs/heads` and `refs` for `refs/heads/a/b`."""
+    """The folders that contain a ref: `refs/heads/a`, `refs/heads` and `refs` for `refs/heads/a/b`."""
     return [str(folder) for folder in PurePosixPath(ref).parents][:-1]
 
 

@@ -141,8 +141,9 @@ def shapley_coefficients(model: PeriodModel, groups: Groups) -> Coefficients:
     before. The Shapley value is the average step over all orders. Of the n! orders of n groups, k!·(n − k − 1)! have a
     given set of k others before the group.
     """
-    size, n = model.mean.shape[1], len(groups)
-    on_level, on_scale = np.zeros((n, 2, size)), np.zeros((n, 2, size))
+    n = len(groups)
+    cells = model.mean.shape[1]
+    on_level, on_scale = np.zeros((n, 2, cells)), np.zeros((n, 2, cells))
     for group in range(n):
         others = [number for number in range(n) if number != group]
         for k in range(n):

@@ -116,7 +116,8 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
     """
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
-    columns, values, square, log = moments.columns, moments.values, moments.square, 0.0
+    columns, values, square = moments.columns, moments.values, moments.square
+    log = 0.0
     if ratio > 0:
         days = len(moments.day_count)
         scale = 1 / (ratio * (1 - correlation**2))
@@ -127,7 +128,8 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
         factor = cholesky_banded(bands)
         sums = np.column_stack([moments.day_columns, moments.day_values])
         shrunk = sums.T @ cho_solve_banded((factor, False), sums)
-        columns, values = columns - shrunk[:-1, :-1], values - shrunk[:-1, -1]
+        columns = columns - shrunk[:-1, :-1]
+        values = values - shrunk[:-1, -1]
         square -= float(shrunk[-1, -1])
         # Half of the log of the determinant of I + N D, with D the covariance of days and N their sessions.
         log = -float(np.log(factor[1]).sum()) - 0.5 * (

@@ -34,7 +34,8 @@ def group_work(table: CellTable, counts: tuple[Floats, Floats], *, by_project: b
     # `first_pool`, pools of small categories by their grader.
     first_category = categories * projects
     first_pool = first_category + categories
-    by_pair, by_category = category.codes * projects + project.codes, first_category + category.codes
+    by_pair = category.codes * projects + project.codes
+    by_category = first_category + category.codes
     by_pool = first_pool + _main_graders(table, counts)[category.codes]
     codes = np.where(_is_separate(by_pair, counts, MIN_PROJECT), by_pair, by_category) if by_project else by_category
     is_separate = (codes < first_category) | _is_separate(codes, counts, MIN_CATEGORY)

@@ -245,8 +245,8 @@ def resume(*, by: User | None) -> None:
 
 def probe_now() -> int:
     """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
-    used = [row.pk for row in rows()]
-    return Quota.objects.filter(pk__in=used, state__in=STATES_WITH_PROBES).update(until=clock.now())
+    configured = Quota.objects.filter(pk__in=[row.pk for row in rows()])
+    return configured.filter(state__in=STATES_WITH_PROBES).update(until=clock.now())
 
 
 def reopen_budget(now: dt.datetime, *, by: User | None) -> None:

@@ -222,7 +222,8 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
     for event in events:
         match event:
             case Boundary(kind="session_change"):
-                digest, waiting = Digest(), {}
+                digest = Digest()
+                waiting = {}
             case Message():
                 _add_message(digest, event, message_chars)
             case ToolCall(call_id=call_id):
@@ -368,10 +369,12 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
     match event:
         case PullRequestLink():
             what = f"the harness recorded a pull request: {inline(event.url)}"
-            pile, key = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()), event.url
+            pile = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile())
+            key = event.url
         case ApiError():
             what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
-            pile, key = digest.failed, ("", event.reason, *_error_lines(event.text))
+            pile = digest.failed
+            key = ("", event.reason, *_error_lines(event.text))
         case Boundary():
             what = "the harness compacted its context here"
     text = f"[{event.number}] {what}"

@@ -323,7 +323,7 @@ def _patch_block(patch: str | None, limit: int) -> str:
 
 
 def _line_counts(patch: str) -> dict[str, list[int]]:
-    """The numbers of added and of removed lines by file. The patch is a unified diff, whose end may be cut off.
+    """By file: the numbers of added and of removed lines. The patch is a unified diff, whose end may be cut off.
 
     The hunks' headers tell which lines are content, so that an added line "++ b/x" is not taken for a file's header.
     """

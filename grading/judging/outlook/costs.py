@@ -192,5 +192,6 @@ def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[st
     each_usd = sums["usd"] / sums["known"] if sums["known"] else None
     if not sums["n"]:
         return each_usd, {}
-    read, written = sums["read"] / sums["n"], sums["written"] / sums["n"]
+    read = sums["read"] / sums["n"]
+    written = sums["written"] / sums["n"]
     return each_usd, {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}
