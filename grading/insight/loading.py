@@ -8,7 +8,7 @@ its reward, which is no grade: it is missing.
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,7 @@ PROVISIONAL = GRADED & Q(reward_final=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFilter:
-    """Which sessions count: those with these names, as pages show them; "" for any. Samples never count."""
+    """Which sessions count: those with all these names, as pages show them. "" means any name. Samples never count."""
 
     category: str = ""
     harness: str = ""
@@ -188,11 +188,11 @@ def local_day(span: Span) -> Expression:
     starts = [midnight(day) for day in days]
     offset = starts[0].utcoffset()
     branches = []
-    for number in range(span.days):
-        if starts[number + 1].utcoffset() != offset:
-            branches.append(When(ended_at__lt=starts[number], then=_day_at(offset)))
-            branches.append(When(ended_at__lt=starts[number + 1], then=Value(days[number].isoformat())))
-            offset = starts[number + 1].utcoffset()
+    for day, (start, next_start) in zip(days[:-1], pairwise(starts), strict=True):
+        if next_start.utcoffset() != offset:
+            branches.append(When(ended_at__lt=start, then=_day_at(offset)))
+            branches.append(When(ended_at__lt=next_start, then=Value(day.isoformat())))
+            offset = next_start.utcoffset()
     last = _day_at(offset)
     return Case(*branches, default=last, output_field=CharField()) if branches else last
 

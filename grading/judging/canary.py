@@ -49,7 +49,7 @@ def _judge(canary: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Ca
     data = (LOGS / f"{canary}.jsonl").read_bytes()
     signals = extract(formats.read(BytesIO(data)))
     production = collect(signals)
-    fallback = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
+    trajectory_grade = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
     case = Case(metadata={"kind of work": "code"}, signals=signals, production=production)
     # The prompt is built by the same process as the prompts of sessions.
     order = PromptOrder(
@@ -72,8 +72,8 @@ def _judge(canary: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Ca
         defaults={
             "rubric": rubric.sha256,
             "version": VERSION,
-            "trajectory": fallback.value,
-            "trajectory_version": fallback.version,
+            "trajectory": trajectory_grade.value,
+            "trajectory_version": trajectory_grade.version,
         },
     )
     if not is_new:

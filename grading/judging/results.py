@@ -57,9 +57,9 @@ DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPU
 
 
 def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcome:
-    """Store the outcome of a call, which may have been paid for, before it is applied. Returns it with model and route.
+    """Store the outcome of a call before it is applied. Returns it with model and route.
 
-    If anything fails afterwards, the sweep applies the stored outcome.
+    The call may have been paid for: if anything fails afterwards, the sweep applies the stored outcome.
     """
     answer = replace(answer, model=answer.model or judge.model, route=answer.route or judge.route)
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**answer.row, answer=answer.as_dict())

@@ -181,15 +181,14 @@ def release_lost(now: dt.datetime) -> int:
 
 
 def retry_early(now: dt.datetime) -> int:
-    """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause of their wait
-    is gone. Returns how many.
+    """Queue parked jobs that are due for their daily try, in the first week. Also make waiting jobs due within a minute
+    if the cause of their wait is gone. Returns how many jobs.
     """
     daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
     count = daily.queue_again()
     waiting = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
-    for judge, reason in (
-        waiting.filter(reason__in=EARLY_RETRY_REASONS).order_by().values_list("judge", "reason").distinct()
-    ):
+    waiting_for = waiting.filter(reason__in=EARLY_RETRY_REASONS).order_by().values_list("judge", "reason").distinct()
+    for judge, reason in waiting_for:
         # The cause is gone if an attempt has succeeded since it last occurred.
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
         last_failure = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()

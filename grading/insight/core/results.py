@@ -281,6 +281,7 @@ class MarkEffect:
     `tasks` counts the recurring tasks; it is 0 if they are too few to say whether the work itself got harder. Otherwise
     `task_effect` is the effect on these tasks alone, and decides the finding. Its bounds are ever wrong in at most 5 %
     of cases.
+
     `p_value` is the p-value for "no effect" after allowing for missing grades. It is valid at every time.
     """
 

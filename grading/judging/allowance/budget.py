@@ -62,8 +62,8 @@ def payer(job: JudgeJob, session: Session) -> ApiToken | None:
     """
     if job.run_id is not None or job.purpose == Purpose.TRIAL:
         return None
-    first = session.submissions.select_related("token").order_by("pk").first()
-    return None if first is None else first.token
+    first_submission = session.submissions.select_related("token").order_by("pk").first()
+    return None if first_submission is None else first_submission.token
 
 
 def remaining_usd(token: ApiToken, now: dt.datetime) -> float:

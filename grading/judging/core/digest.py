@@ -37,6 +37,8 @@ MAIN_EFFECTS = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
 MAIN_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
 # The share of the room for confirmed actions, and the share of the rest for failures.
 CONFIRMED_SHARE, FAILED_SHARE = 0.55, 0.6
+# The weight of an unconfirmed action that changes something; 1 is added for success.
+CHANGE_WEIGHT = 2
 # Weights of messages: any, the last of a turn, the last of the session, the task.
 ANY_MESSAGE, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
 ENDING_SHARE = 0.8
@@ -168,8 +170,8 @@ class Digest:
         return [Tier(entries=ending, share=ENDING_SHARE, least=LEAST_WORDS), Tier(entries=others)]
 
     def action_tiers(self) -> list[Tier]:
-        """Confirmed actions, failed ones, the last third of the session, the rest. Of the last third and the rest,
-        actions that change something go first.
+        """Confirmed actions; failed actions; other actions of the last third of the session; all others. In each of the
+        last two groups, actions that change something go first.
         """
         last_third_start = self.actions_count * 2 // 3
         others = self.other.entries()
@@ -180,10 +182,9 @@ class Digest:
             Tier(entries=self.failed.entries(), share=FAILED_SHARE, least=LEAST),
         ]
         for entries in (late, early):
-            tiers += [
-                Tier(entries=[entry for entry in entries if entry.weight > 1]),
-                Tier(entries=[entry for entry in entries if entry.weight <= 1], least=LEAST),
-            ]
+            changing = [entry for entry in entries if entry.weight >= CHANGE_WEIGHT]
+            not_changing = [entry for entry in entries if entry.weight < CHANGE_WEIGHT]
+            tiers += [Tier(entries=changing), Tier(entries=not_changing, least=LEAST)]
         return tiers
 
     def confirmed_entries(self) -> list[DigestEntry]:
@@ -410,12 +411,12 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     # Confirmed changes first, then what failed to change anything, then reading.
     changes = call is not None and call.kind in CHANGING
     succeeded = result is not None and not result.failed
-    rank = (2 if changes else 0) + (1 if succeeded else 0)
+    weight = (CHANGE_WEIGHT if changes else 0) + (1 if succeeded else 0)
     entry = DigestEntry(
         numbers=tuple(event.number for event in (call, result) if event is not None),
         write=partial(_write_action, [head, outcome], call_text, None if result is None else result_text, sizes),
         size=len(head) + len(outcome) + sum(sizes) + 4,
-        weight=confirmed_weight or rank,
+        weight=confirmed_weight or weight,
         position=digest.actions_count,
         failures=int(has_failed),
     )
