@@ -70,8 +70,8 @@ SCOPES = ("agent", "hook")
 # The attacks of a smaller run, by the scope of the token.
 CHOSEN: Mapping[scratch.Size, Mapping[str, tuple[str, ...]]] = {
     scratch.Size.QUICK: {
-        "agent": ("invented_patches", "forged_logs", "refused_first", "journal_again", "others_logs"),
-        "hook": ("forged_logs", "category_after"),
+        "agent": ("invented_patches", "forged_logs"),
+        "hook": ("forged_logs",),
     },
     scratch.Size.SMOKE: {"agent": ("invented_patches",), "hook": ("others_logs",)},
 }
@@ -81,6 +81,8 @@ NOTICEABLE_SHARE, NOTICED_SOON = 3.0, 10
 OUTWEIGHING = ("forged_logs", "forged_week", "boasts", "easy_work", "invented_facts", "two_agents")
 PEERS = {"grown": TrafficSize(history=14, live=0, attack=16), "young": TrafficSize(history=2, live=0, attack=16)}
 SEEDS = {scratch.Size.FULL: 5, scratch.Size.QUICK: 1, scratch.Size.SMOKE: 0}
+# A quick run plays only these, to finish within a minute.
+QUICK_OUTWEIGHING, QUICK_CASES = ("forged_logs", "invented_facts"), (("young", "hook"),)
 NAMED_SOON, PER_HOUR = 8, 4
 NAMING_RULE = "A41"
 PAGES = ("/", "/sessions/", "/bandits/category/", "/review/progress/", "/alarms/")
@@ -141,7 +143,7 @@ class Outweighing:
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="a few attacks", smoke="two attacks of three sessions")
+    parser = scratch.parser(__doc__, quick="a few attacks, one seed", smoke="two attacks of three sessions")
     parser.add_argument("--only", default="", help="attacks with a name like this; * stands for any letters")
     options = parser.parse_args()
     results, outcomes_without_trick = [], dict[tuple[str, Act], Outcome]()
@@ -277,10 +279,13 @@ class Arena:
 def outweigh(arena: Arena, size: scratch.Size) -> list[Outweighing]:
     """The attacks of OUTWEIGHING on sites of all PEERS, for the second-best arm and one in the middle."""
     results = []
-    acts = [honest_work, *(attack.act for attack in ATTACKS if attack.name in OUTWEIGHING)]
-    for seed, (peers, traffic), scope in product(range(1, SEEDS[size] + 1), PEERS.items(), SCOPES):
-        arena.begin(traffic, seed)
-        for arm in (NEAR, FAR):
+    is_quick = size is scratch.Size.QUICK
+    names = QUICK_OUTWEIGHING if is_quick else OUTWEIGHING
+    acts = [honest_work, *(attack.act for attack in ATTACKS if attack.name in names)]
+    cases = QUICK_CASES if is_quick else tuple(product(PEERS, SCOPES))
+    for seed, (peers, scope) in product(range(1, SEEDS[size] + 1), cases):
+        arena.begin(PEERS[peers], seed)
+        for arm in (FAR,) if is_quick else (NEAR, FAR):
             outcomes = [arena.play(act, scope, arm=arm, per_hour=PER_HOUR) for act in acts]
             for act, outcome in zip(acts, outcomes, strict=True):
                 attackers = set() if act is honest_work else set(NAMES)

@@ -39,7 +39,7 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
     own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
     outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({bandit for bandit, _arm in own})}
     arms = {
-        (bandit, name): (arm.mean, outlook.share_of_next_100(name))
+        (bandit, name): (arm.mean, outlook.next_100(name))
         for bandit, outlook in outlooks.items()
         for name, arm in outlook.arms.items()
     }

@@ -91,4 +91,6 @@ def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[Hy
 
 def _credit(session: Session, value: float) -> Credit:
     """The credit of a person's grade."""
-    return Credit(value=value, grader=GraderKey(source=Source.HUMAN), cost_usd=session.cost_usd)
+    # An agent's past rewards, people's grades included, decide whether others are capped.
+    grader = GraderKey(source=Source.HUMAN, agent=session.agent.name)
+    return Credit(value=value, grader=grader, cost_usd=session.cost_usd)

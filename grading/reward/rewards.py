@@ -154,11 +154,12 @@ def arms_of(session: Session) -> tuple[Learner, ...]:
     """The arms that ran in a session: its category, its harness with its model, and each lesson that it was given.
 
     A lesson counts by its salience in percent, 100 if that is not known. Lessons that were merged count once, as the
-    first of them did.
+    first of them did. The context is the session's own category, also while that is merged into another: the baseline
+    follows merges when it is read, and their undo.
     """
-    category = None if session.category is None else session.category.current
+    category = session.category
     context = "" if category is None else category.name
-    arms = [] if category is None else [Learner(bandit="category", arm=category)]
+    arms = [] if category is None else [Learner(bandit="category", arm=category.current)]
     if (engine := engine_of(session)) is not None:
         arms.append(Learner(bandit="harness", arm=engine, context=context))
     lessons: dict[Arm, Learner] = {}

@@ -176,7 +176,7 @@ def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(site, si
         graded_by(site, olga, why="merged without a comment"),
         site.session().with_work().session,
     )
-    made = version(olga, examples=[examples.make(graded)])
+    made = version(olga, examples=[examples.make_example(graded)])
     for session in (graded.session, other):
         worker.run(trials.try_on(session, made).pk)
     own, others = (call.request.system for call in sim.calls)
@@ -282,6 +282,18 @@ def test_a_trial_is_on_record_and_never_enters_the_chain(site, sim, operator, ol
     page = flat(operator.get(f"/rubrics/{draft.pk}/try/", {"session": session.external_id}))
     for text in (".50", ".90", "+.40", "Goal fit"):
         assert text in page
+
+
+def test_a_trial_offers_sessions_of_the_rubrics_kind_first(site, operator):
+    address = f"/rubrics/{first().pk}/try/"
+    assert "there is nothing to try this rubric on" in flat(operator.get(address))
+    production = site.session("code", ago=dt.timedelta(days=2)).judged(0.6).settle()
+    reading = site.session("news").judged(0.6).settle()
+    page = operator.get(address)
+    assert [each["session"] for each in page.context["candidates"]] == [production, reading]
+    assert f"?{page.context['candidates'][0]['query']}" in flat(page)
+    assert "reading, usually another rubric" in flat(page)
+    assert "candidates" not in operator.get(address, {"session": production.external_id}).context
 
 
 def test_a_dimension_named_score_does_not_hide_the_score():
@@ -443,7 +455,7 @@ def test_figures_pair_each_session_that_people_graded_with_its_verdict_under_eac
 def test_an_example_says_nothing_about_how_well_its_rubric_agrees(site, sim, olga):
     session = site.judged_by(sim, 0.5)
     grade = site.on(session).graded(Source.HUMAN, 0.5, author=olga).grade
-    made = version(olga, examples=[examples.make(grade)])
+    made = version(olga, examples=[examples.make_example(grade)])
     site.on(session).judged(0.5, rubric=made.sha256)
     assert versions.figures()[made.sha256].pairs == 0
 

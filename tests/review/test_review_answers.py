@@ -419,8 +419,8 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
             "observations_after": after.arms[arm].observations,
             "mean_before": before.arms[arm].mean,
             "mean_after": held.arms[arm].mean,
-            "share_before": before.share_of_next_100(arm),
-            "share_after": held.share_of_next_100(arm),
+            "share_before": before.next_100(arm),
+            "share_after": held.next_100(arm),
         }
         assert before.arms[arm].mean != after.arms[arm].mean
     assert moves_of(answer.effects) == touched

@@ -381,7 +381,7 @@ def test_the_effect_says_what_saving_then_does_and_the_preview_button_needs_no_s
     for move in promised:
         outlook = posterior_of(move.bandit, now)
         assert mean3(move.mean_after) == mean3(outlook.arms[move.arm].mean)
-        assert round(move.share_after) == round(outlook.share_of_next_100(move.arm))
+        assert round(move.share_after) == round(outlook.next_100(move.arm))
 
 
 def test_the_first_grade_by_a_person_says_why_a_mean_moves_the_other_way(site, reviewer):

@@ -26,7 +26,7 @@ from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens.categories.view import uncategorised
 from grading.screens.charts import timelines
 from grading.screens.charts.bars import STACK
-from grading.screens.charts.timelines import NARROW, Bar
+from grading.screens.charts.timelines import NARROW, PHONE_BACKLOG, SMALL_BACKLOG, Bar
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import BANDITS, starving
 from grading.screens.desk.answer import TrustFacts, answer
@@ -76,7 +76,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "title": "Dashboard",
         "offers_story": march31.is_demo() and not march31.Incident(now).pressed_at,
         "uncategorised": uncategorised(),
-        "earlier": None if first is None else earlier.count(now),
+        "earlier": None if first is None else earlier.load_earlier(now),
         "trust": figures,
         "answer": answer(facts),
         "checklist": checklist(user),
@@ -110,13 +110,14 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
         _at, waiting = view.forecast.opening
         if waiting > view.waiting:
             drained.append(f"{waiting:,.0f} when judging resumes")
-    if (at := view.forecast.at) is not None and view.waiting:
+    if (at := view.forecast.empty_at) is not None and view.waiting:
         # Within a day the hour is enough.
         is_near = at - timezone.now() < dt.timedelta(days=1)
         time = f"{timezone.localtime(at):%H:%M}" if is_near else moment(at)
         drained.append(f"none left at about {time}")
     return {
-        "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
+        "backlog": quota_figures.backlog_chart(view, size=SMALL_BACKLOG) if worth_drawing else "",
+        "narrow_backlog": quota_figures.backlog_chart(view, size=PHONE_BACKLOG) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
         "drained": ", ".join(drained),
     }

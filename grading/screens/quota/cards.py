@@ -8,7 +8,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading.judging.allowance.quota import PROBED
+from grading.judging.allowance.quota import STATES_WITH_PROBES
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota
@@ -57,7 +57,7 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
 
 
 def _since(quota: Quota, now: dt.datetime) -> str:
-    """Since when the judge has been in its state, and for how long; when it will be called again, if it is out."""
+    """Since when the judge has been in its state, and for how long. If it is out, also when it is called again."""
     if quota.pk is None:
         return "not asked yet"
     if quota.is_untested:
@@ -65,7 +65,7 @@ def _since(quota: Quota, now: dt.datetime) -> str:
     at = timezone.localtime(quota.changed_at)
     day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
     since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
-    if quota.state not in PROBED or quota.until is None or quota.until <= now:
+    if quota.state not in STATES_WITH_PROBES or quota.until is None or quota.until <= now:
         return since
     verb = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
     return f"{since}; {verb} in {duration((quota.until - now).total_seconds())}"
@@ -101,7 +101,7 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
                 "raised."
             )
         case QuotaState.EXHAUSTED, _:
-            return "Then one call tests whether the quota is back. Until then, no sessions are judged."
+            return "After the wait, one call tests whether the quota is back. Until then, no sessions are judged."
         case QuotaState.PAUSED, _:
             row = quota.transitions.select_related("by").last()
             who = "Somebody" if row is None or row.by is None else row.by.get_username()
