@@ -21,7 +21,7 @@ from bandit.models import Erasure, LedgerEntry
 from grading.models import Grade, ReviewAnswer, Session, StoredReading
 from grading.models.readings import last_keys
 from grading.models.sessions import SessionQuerySet, yours
-from grading.monitoring.judges import ENOUGH, IDENTITY, WINDOW, JudgeInstrument, compared
+from grading.monitoring.judges import ENOUGH, IDENTITY_COLUMNS, WINDOW, JudgeInstrument, blind_compared_verdicts
 from grading.review.agreement import Agreement, JudgeHumanPair, MeanEstimate, agreement
 from grading.review.ppi import ArmMean, GradeSums, arm_mean
 
@@ -109,7 +109,9 @@ def pairs() -> BlindPairs:
     verdicts = Grade.objects.verdicts().first_readings().filter(session__in=blind.order_by().values("session"))
     judged: dict[tuple[int, tuple[str, ...]], float] = {}
     # The verdict that counts comes last and replaces the others.
-    for session, value, *identity in verdicts.order_by("-parallel", "pk").values_list("session", "value", *IDENTITY):
+    for session, value, *identity in verdicts.order_by("-parallel", "pk").values_list(
+        "session", "value", *IDENTITY_COLUMNS
+    ):
         if session in first:
             judged[session, tuple(identity)] = value
     blind_pairs = []
@@ -117,7 +119,7 @@ def pairs() -> BlindPairs:
         arm, stratum, probability, is_drawn = first[session]
         pair = BlindPair(
             session=session,
-            grader=JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))),
+            grader=JudgeInstrument(**dict(zip(IDENTITY_COLUMNS, identity, strict=True))),
             stratum=(arm, stratum),
             judge=judged[session, identity],
             human=sum(values[session]) / len(values[session]),
@@ -136,9 +138,10 @@ def calibrations() -> list[Calibration]:
 def recent_graders(now: dt.datetime) -> list[JudgeInstrument]:
     """The graders of the current verdicts on sessions of the last WINDOW, the latest first. One query."""
     recent = Session.objects.yours().filter(ended_at__gt=now - WINDOW, verdict__isnull=False).order_by()
-    rows = recent.values_list(*(f"verdict__{name}" for name in IDENTITY)).annotate(latest=Max("verdict"))
+    rows = recent.values_list(*(f"verdict__{name}" for name in IDENTITY_COLUMNS)).annotate(latest=Max("verdict"))
     return [
-        JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))) for *identity, _latest in rows.order_by("-latest")
+        JudgeInstrument(**dict(zip(IDENTITY_COLUMNS, identity, strict=True)))
+        for *identity, _latest in rows.order_by("-latest")
     ]
 
 
@@ -151,12 +154,12 @@ def verdict_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
     """The sums of verdicts by grader and arm, one verdict per session, which is chosen as in `pairs`. One query."""
     verdicts = Grade.objects.verdicts().first_readings().filter(yours())
     is_better = Q(parallel__lt=OuterRef("parallel")) | Q(parallel=OuterRef("parallel"), pk__gt=OuterRef("pk"))
-    same_grader = {name: OuterRef(name) for name in IDENTITY}
+    same_grader = {name: OuterRef(name) for name in IDENTITY_COLUMNS}
     better = verdicts.filter(is_better, session=OuterRef("session"), **same_grader)
-    rows = verdicts.filter(~Exists(better)).order_by().values_list("session__category__name", *IDENTITY)
+    rows = verdicts.filter(~Exists(better)).order_by().values_list("session__category__name", *IDENTITY_COLUMNS)
     sums = {"n": Count("pk"), "s": Sum("value"), "q": Sum(F("value") * F("value"))}
     return {
-        (JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))), arm or ""): GradeSums(n=n, s=s, q=q)
+        (JudgeInstrument(**dict(zip(IDENTITY_COLUMNS, identity, strict=True))), arm or ""): GradeSums(n=n, s=s, q=q)
         for arm, *identity, n, s, q in rows.annotate(**sums)
     }
 
@@ -220,8 +223,8 @@ def latest_arm_means(
 
 def narrow(sessions: SessionQuerySet, grader: JudgeInstrument) -> SessionQuerySet:
     """The sessions that `for_grader(grader)` compares."""
-    identity = {name: getattr(grader, name) for name in IDENTITY}
-    return sessions.filter(pk__in=compared().filter(**identity).values("session"))
+    identity = {name: getattr(grader, name) for name in IDENTITY_COLUMNS}
+    return sessions.filter(pk__in=blind_compared_verdicts().filter(**identity).values("session"))
 
 
 def _calibration(grader: JudgeInstrument, pairs: Sequence[BlindPair]) -> Calibration:

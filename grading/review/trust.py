@@ -198,7 +198,7 @@ def narrow(sessions: SessionQuerySet, behind: Behind) -> SessionQuerySet:
         jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
         return sessions.filter(pk__in=jobs.values("session"))
     if behind is Behind.COMPARED:
-        standing = judges.in_use()
+        standing = judges.grader_in_use()
         return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
     settled = Q(reward_source__gt="")
     graded = settled & ~Q(reward_source=Source.FLOOR)

@@ -136,7 +136,7 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(site, client):
         site.on(verdict(site, value, route="gateway").session).answered_blind(rita, 0.9)
     for value in (0.8, 0.9):
         site.on(verdict(site, value, rubric="b" * 64).session).answered_blind(rita, 0.9)
-    found = calibration.for_grader(judges.in_use().grader)
+    found = calibration.for_grader(judges.grader_in_use().grader)
     assert str(found.grader) == "claude-sonnet-5-5 at api rubric bbbb"
     assert found.whole.n == 2
     assert found.whole.error.mean == pytest.approx(0.05)

@@ -65,7 +65,7 @@ def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it
 def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(site, rita, fields):
     site.on(judged(site)).answered_blind(rita, 0.5, **fields)
     assert calibration.pairs().all == []
-    assert judges.in_use().blind == 0
+    assert judges.grader_in_use().blind == 0
 
 
 def test_an_answer_that_was_undone_is_no_pair(site, rita):
@@ -79,7 +79,7 @@ def test_two_people_on_one_session_are_one_pair(site, rita):
     site.on(session).answered_blind(rita, 0.4).answered_blind(site.person("otto", "operator"), 0.6)
     (pair,) = calibration.pairs().all
     assert pair.human == pytest.approx(0.5)
-    assert judges.in_use().blind == 1
+    assert judges.grader_in_use().blind == 1
 
 
 def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(site, rita):
@@ -91,8 +91,10 @@ def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(sit
     assert (found["a"].n, found["b"].n) == (2, 1)
     assert found["a"].error.mean == pytest.approx(0.25)
     assert found["b"].error.mean == 0
-    assert judges.in_use() == CalibrationStatus(grader=JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1)
-    assert calibration.for_grader(judges.in_use().grader).whole == found["b"]
+    assert judges.grader_in_use() == CalibrationStatus(
+        grader=JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1
+    )
+    assert calibration.for_grader(judges.grader_in_use().grader).whole == found["b"]
 
 
 def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):
@@ -115,7 +117,7 @@ def test_strata_are_told_apart_by_arm_and_flag(site, rita):
 
 def test_a_site_without_a_verdict_has_no_grader_to_calibrate(site):
     site.session()
-    assert judges.in_use() is None
+    assert judges.grader_in_use() is None
     watch()
     assert not Alarm.objects.filter(rule="A30").exists()
 
@@ -125,7 +127,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, 
     watch()
     assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     compared(site, rita, 0.1)
-    assert judges.in_use().is_calibrated
+    assert judges.grader_in_use().is_calibrated
     alarms.run_rules([RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
     client.force_login(rita)
@@ -135,7 +137,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, 
 def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(site, rita):
     for _ in range(21):
         corrections.record_correction(judged(site, 0.5), rita, value=0.6)
-    assert judges.in_use().blind == 0
+    assert judges.grader_in_use().blind == 0
 
 
 def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita, client):
@@ -169,7 +171,7 @@ def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(si
     assert (found.whole.n, found.early) == (2, 3)
     assert found.whole.bias.mean == pytest.approx(0.1)
     assert found.strata["cross-repo", "flagged"].n == 3
-    assert judges.in_use().blind == 2
+    assert judges.grader_in_use().blind == 2
 
 
 def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(site, rita, client):
@@ -177,7 +179,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
     for session in sessions:
         site.on(session).answered_blind(rita, 0.5)
     out_of_turn(*sessions)
-    assert not judges.in_use().is_calibrated
+    assert not judges.grader_in_use().is_calibrated
     watch()
     assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     client.force_login(rita)

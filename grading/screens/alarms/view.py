@@ -22,7 +22,7 @@ from grading.models.review import Answer
 from grading.monitoring import watch
 from grading.monitoring.arms import silent_failure
 from grading.monitoring.flag_rule import FlagRule
-from grading.monitoring.flags import flagged_sessions
+from grading.monitoring.flags import open_flags_newest_first
 from grading.monitoring.rule import RULES, Rule, is_advisory, title_of
 from grading.plain import counted
 from grading.review import bulk, priority
@@ -91,7 +91,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         links_by_arm = _silence_links() if silence_alarms else {}
         for alarm in silence_alarms:
             alarm.silence_links = links_by_arm.get(alarm.about)  # type: ignore[attr-defined] # for the page
-        flags = flagged_sessions().select_related(None)
+        flags = open_flags_newest_first().select_related(None)
         flags = flags.prefetch_related(Prefetch("session", Session.objects.with_people()))
         newest_flags: dict[int, Flag] = {}
         for flag in flags[:LISTED]:
