@@ -320,7 +320,7 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
         wanted = learned()
     lived(wrong=True)
     for session in Session.objects.filter(grades__value=0.1):
-        promised = list(promises.effects([(session, 0.8)]))
+        promised = list(promises.arm_moves([(session, 0.8)]))
         answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="the grader could not read it")
         means = [(move.mean_before, move.mean_after) for move in promised if move.touched]
         assert [(told["mean_before"], told["mean_after"]) for told in answer.effects["bandits"]] == means

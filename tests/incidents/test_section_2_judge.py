@@ -247,7 +247,7 @@ def test_i41_a_fixed_share_gets_a_second_family_drawn_with_the_sites_key_beside_
     sessions = [submit(name) for name in names]
     while work():
         pass
-    chosen = {name for name in names if shares.number("second", "bob", name) < 0.25}
+    chosen = {name for name in names if shares.keyed_number("second", "bob", name) < 0.25}
     parallel = Grade.objects.verdicts().filter(parallel=True)
     assert 0 < len(chosen) < 6
     assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}

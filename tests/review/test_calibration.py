@@ -64,20 +64,20 @@ def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it
 )
 def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(site, rita, fields):
     site.on(judged(site)).answered_blind(rita, 0.5, **fields)
-    assert calibration.pairs().all == []
+    assert calibration.load_blind_pairs().all == []
     assert judges.grader_in_use().blind == 0
 
 
 def test_an_answer_that_was_undone_is_no_pair(site, rita):
     answer = site.on(judged(site)).answered_blind(rita, 0.5).answer
     site.on(answer.session).answered_blind(rita, None, answer="undo", blind_value=None, undoes=answer)
-    assert calibration.pairs().all == []
+    assert calibration.load_blind_pairs().all == []
 
 
 def test_two_people_on_one_session_are_one_pair(site, rita):
     session = judged(site, 0.6)
     site.on(session).answered_blind(rita, 0.4).answered_blind(site.person("otto", "operator"), 0.6)
-    (pair,) = calibration.pairs().all
+    (pair,) = calibration.load_blind_pairs().all
     assert pair.human == pytest.approx(0.5)
     assert judges.grader_in_use().blind == 1
 
@@ -102,7 +102,7 @@ def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):
     judged(site, 0.6, session=session)
     judged(site, 0.9, session=session, parallel=True, replicate=1)
     site.on(session).answered_blind(rita, 0.5)
-    assert [pair.judge for pair in calibration.pairs().all] == [0.6]
+    assert [pair.judge for pair in calibration.load_blind_pairs().all] == [0.6]
 
 
 def test_strata_are_told_apart_by_arm_and_flag(site, rita):
@@ -194,7 +194,7 @@ def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_la
     for value in (0.5, 0.7, 0.6, 0.6):
         judged(site, value)
     site.on(judged(site, 0.5, session=site.session("code").session)).answered_blind(rita, 0.4)
-    pairs = calibration.pairs()
+    pairs = calibration.load_blind_pairs()
     (means,) = calibration.arm_means(pairs).values()
     assert (means["cross-repo"].pairs, means["cross-repo"].alone) == (8, 4)
     assert means["cross-repo"].mean.mean == pytest.approx(0.5, abs=0.01)
@@ -236,7 +236,7 @@ def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(s
     session = judged(site, 0.2)
     judged(site, 0.6, session=session)
     judged(site, 0.9, session=session, parallel=True, replicate=1)
-    (means,) = calibration.arm_means(calibration.pairs()).values()
+    (means,) = calibration.arm_means(calibration.load_blind_pairs()).values()
     assert means["cross-repo"].alone == 1
 
 
@@ -245,15 +245,15 @@ def test_stored_means_are_those_of_the_day_they_were_stored(site, rita, client):
     compared(site, rita, *[0.1, 0.12, 0.08, 0.1] * 2)
     for value in (0.5, 0.7, 0.6, 0.6):
         judged(site, value)
-    computed = calibration.arm_means(calibration.pairs())
-    assert calibration.latest_arm_means(calibration.pairs()) == (computed, None)
+    computed = calibration.arm_means(calibration.load_blind_pairs())
+    assert calibration.latest_arm_means(calibration.load_blind_pairs()) == (computed, None)
     calibration.store_arm_means(NOON)
     judged(site, 0.9)
-    assert calibration.latest_arm_means(calibration.pairs()) == (computed, NOON)
+    assert calibration.latest_arm_means(calibration.load_blind_pairs()) == (computed, NOON)
     client.force_login(rita)
     assert "As of" in flat(client.get("/calibration/"))
     calibration.store_arm_means(NOON + dt.timedelta(hours=1))
-    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    (means,) = calibration.latest_arm_means(calibration.load_blind_pairs())[0].values()
     assert means["cross-repo"].alone == 5
 
 
@@ -266,5 +266,5 @@ def test_stored_means_follow_a_session_to_another_arm(site, rita):
     session.save()
     settle(session)
     calibration.store_arm_means(NOON + dt.timedelta(hours=1))
-    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    (means,) = calibration.latest_arm_means(calibration.load_blind_pairs())[0].values()
     assert means["cross-repo"].alone == 0

@@ -397,7 +397,7 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
     session = waits(site, 0.45)
     with time_machine.travel(NOON, tick=False):
         promised = list(promises.outlooks([(session, value)]))
-        touched = [move for move in promises.effects([(session, value)]) if move.touched]
+        touched = [move for move in promises.arm_moves([(session, value)]) if move.touched]
         answer = answers.submit(
             session, rita, answer=Answer.EXCLUDE if value is None else Answer.GRADE, value=value, reason="r"
         )
@@ -427,7 +427,7 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
 
 def test_a_session_without_arms_teaches_nobody(site, rita):
     session = site.session(None, harness=None).judged(0.5).recheck()
-    assert list(promises.effects([(session, 0.5)])) == []
+    assert list(promises.arm_moves([(session, 0.5)])) == []
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []
     assert answer.effects["reward"] == {"before": 0.5, "after": 0.5, "source_before": "judge"}

@@ -225,7 +225,7 @@ def test_numbers_are_unrounded_and_times_are_in_utc(site, viewer, rita, clock):
 
 def test_the_documentation_names_every_column():
     text = DOCS.read_text()
-    assert {name for name in (*exported.ACT, *exported.PAIR) if f"`{name}`" not in text} == set()
+    assert {name for name in (*exported.ACT_FIELDS, *exported.PAIR_FIELDS) if f"`{name}`" not in text} == set()
 
 
 def blind(site, rita, *, value=0.6, entered=0.2):

@@ -132,7 +132,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     rule = RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
     is_silence = alarm.rule == silent_failure.id and alarm.resolved_at is None
-    latest = keys[-bulk.MOST :]
+    latest = keys[-bulk.MAX_SESSIONS :]
     sessions = Session.objects.with_people().select_related("settlement__grade").in_bulk(latest)
     sessions_in_order = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
@@ -264,14 +264,14 @@ def _silence_links() -> dict[str, dict[str, Any]]:
     """The links to act on the sessions of each silent arm, by the subject of its alarm."""
     links_by_arm = {}
     for finding in silent_failure.find(timezone.now()):
-        chosen = urlencode({"session": finding.sessions[-bulk.MOST :]}, doseq=True)
+        chosen = urlencode({"session": finding.sessions[-bulk.MAX_SESSIONS :]}, doseq=True)
         bulk_url = f"{reverse('admin:bulk')}?{chosen}&answer="
         links_by_arm[finding.about] = {
             "infrastructure": bulk_url + Answer.EXCLUDE,
             "bad": bulk_url + Answer.GRADE,
             "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=finding.about).first(),
             "total": len(finding.sessions),
-            "shown": min(len(finding.sessions), bulk.MOST),
+            "shown": min(len(finding.sessions), bulk.MAX_SESSIONS),
         }
     return links_by_arm
 
