@@ -366,9 +366,14 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
     return effective_policy(Bandit.objects.named(bandit), known_by).outlook(site_day(now))[1]
 
 
-def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
-    """The outlook that the bandit would have on the day `today` with this policy and these rows. One query."""
-    arms = arms_of(bandit)
+def outlook(
+    bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date, *, arms: Sequence[Arm] | None = None
+) -> Outlook:
+    """The outlook that the bandit would have on the day `today` with this policy and these rows.
+
+    `arms` are all of its arms, loaded in one query if they aren't passed in.
+    """
+    arms = arms_of(bandit) if arms is None else arms
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
     return outlook_on(posterior, _choosable(arms))
 

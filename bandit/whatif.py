@@ -1,6 +1,6 @@
 """What-if: the outlook of a bandit under hypothetical rewards or calibrations. Nothing is stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -58,15 +58,26 @@ def what_if_rows(bandit: str, extra_rows: Mapping[str, Sequence[RewardRow]], now
 
     `extra_rows` is by bandit: the rows of this bandit and those of its baseline are used. Raises UnknownBandit.
     """
+    before, (after,) = what_if_each(bandit, [extra_rows], now)
+    return before, after
+
+
+def what_if_each(
+    bandit: str, alternatives: Iterable[Mapping[str, Sequence[RewardRow]]], now: datetime
+) -> tuple[Outlook, list[Outlook]]:
+    """The bandit's outlook (now, with the rows of each alternative added). Arguments and errors as `what_if_rows`."""
     row, today = Bandit.objects.named(bandit), site_day(now)
     current = effective_policy(row)
-    rows = current.rows(today).plus(extra_rows.get(bandit, ()))
-    policy_after = current.policy_on(today)
-    baseline_rows = [] if row.baseline is None else list(extra_rows.get(row.baseline.name, ()))
-    if baseline_rows:
-        policy_after = with_baseline(row, current.policy, today, extra_rows=baseline_rows)
     _, before = current.outlook(today)
-    return before, outlook(row, policy_after, rows, today)
+    after = []
+    for extra_rows in alternatives:
+        policy = current.policy_on(today)
+        baseline_rows = [] if row.baseline is None else list(extra_rows.get(row.baseline.name, ()))
+        if baseline_rows:
+            policy = with_baseline(row, current.policy, today, extra_rows=baseline_rows)
+        rows = current.rows(today).plus(extra_rows.get(bandit, ()))
+        after.append(outlook(row, policy, rows, today, arms=current.arms))
+    return before, after
 
 
 def what_if_calibrated(

@@ -231,7 +231,7 @@ class SessionBuilder:
         return self
 
     def answered_blind(self, reviewer: User, value: float, **fields: Any) -> Self:
-        """What a person answered in the random slice before seeing the judge's verdict."""
+        """What a person answered in the random check before seeing the judge's verdict."""
         fields = {"answer": "grade", "value": value, "blind_value": value, "slice_probability": 0.2, **fields}
         item = {"entered_as": "slice", "state": "done", "drawn_at": NOON, "closed_at": NOON}
         item["slice_probability"] = fields["slice_probability"]

@@ -18,12 +18,13 @@ from bandit.core.calibration import (
     verdict_sources,
 )
 from bandit.core.change import ArmChanges, detect_changes
-from bandit.core.offsets import add_offsets
+from bandit.core.offsets import add_offsets, shifts
 from bandit.core.policy import Policy
 from bandit.core.table import (
     ABSTAINED,
     GRADED,
     GRADES,
+    MICRO,
     Flags,
     Floats,
     Ints,
@@ -356,6 +357,14 @@ def _current_rows(rows: RewardRows, policy: Policy, today: date, arm_changes: Ar
         return rows
     since = {arm: each.day.toordinal() for arm, each in arm_changes.breaks.items()}
     return rows.select(rows.day >= rows.map_kinds(lambda kind: since.get(kind.arm, 0)))
+
+
+def value_as_read(row: RewardRow, policy: Policy) -> float:
+    """The value in [0, 1] as which the policy reads this single reward, unless it is estimated instead."""
+    calibration = policy.calibration
+    by_source = {} if calibration is None else calibration.shifts
+    (shift,) = shifts(RewardRows.from_rows([row]), policy.offsets, policy.baseline, by_source).tolist()
+    return float(min(max(row.s + shift, 0), MICRO)) / MICRO
 
 
 def recent_verdicts(rows: RewardRows, names: tuple[str, ...], policy: Policy, today: date) -> Ints:

@@ -35,8 +35,9 @@ class ArmMove:
 
     @property
     def share_moves(self) -> int:
-        """Difference of the numbers of the next 100 as pages show them, rounded to integers."""
-        return round(self.share_after) - round(self.share_before)
+        """Difference of the numbers of the next 100 as pages show them: whole, or less than 1."""
+        before, after = (0 if share < 1 else round(share) for share in (self.share_before, self.share_after))
+        return after - before
 
     @property
     def counts_less(self) -> bool:
@@ -60,8 +61,8 @@ def moves(bandit: str, before: Outlook, after: Outlook, *, touched: Collection[s
             arm=name,
             mean_before=arm.mean,
             mean_after=after.arms[name].mean,
-            share_before=before.share_of_next_100(name),
-            share_after=after.share_of_next_100(name),
+            share_before=before.next_100(name),
+            share_after=after.next_100(name),
             touched=name in touched,
             sessions=after.arms[name].sessions,
             observations_before=arm.observations,

@@ -199,6 +199,18 @@ class Outlook:
         """Expected number of the next hundred decisions that choose this arm."""
         return 100 * self.chances.get(arm, 0.0)
 
+    def next_100(self, arm: str) -> float:
+        """`share_of_next_100` as pages show it: a whole number, or a share below 1 as it is.
+
+        The whole numbers have the sum of what they stand for: the shares with the largest remainders are rounded up.
+        """
+        shares = {name: 100 * chance for name, chance in self.chances.items() if 100 * chance >= 1}
+        if arm not in shares:
+            return self.share_of_next_100(arm)
+        missing = round(sum(shares.values())) - sum(math.floor(share) for share in shares.values())
+        by_remainder = sorted(shares, key=lambda name: math.floor(shares[name]) - shares[name])
+        return math.floor(shares[arm]) + (arm in by_remainder[:missing])
+
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
     """The outlook of a posterior if these of its arms can be chosen."""

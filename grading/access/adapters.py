@@ -71,7 +71,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] #
             self.refuse(
                 request, "Your provider has not verified an e-mail address of yours, so nobody knows who you are."
             )
-        users = list(User.objects.filter(email__iexact=verified[0])[:2])
+        # PostgreSQL compares capitals, which some letters share: those of ı are I.
+        equal = User.objects.filter(email__iexact=verified[0])
+        users = [user for user in equal if user.email.lower() == verified[0].lower()]
         if len(users) > 1:
             self.refuse(request, f"Several users have the address {verified[0]}. Ask an operator to leave it to one.")
         if not users and not settings.OIDC_NEW_USERS:

@@ -91,6 +91,7 @@ MOST_COPIED = 1 << 30  # of the transcripts in the spool, and likewise of those 
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
+MOST_ANSWERED, MOST_SHOWN = 1 << 20, 20_000  # of an answer: a receipt may name each of hundreds of commits
 OK, CREATED, UNAUTHORIZED, UNPROCESSABLE, SERVER_ERROR = 200, 201, 401, 422, 500
 MOST_USD = 1_000_000
 # Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
@@ -216,7 +217,7 @@ def stated_cost(payload: dict[str, Any]) -> float | None:
 
 def gptme_session(folder: Path) -> Session:
     session = session_of(folder.name, "gptme", folder / "conversation.jsonl", os.environ.get("GPTME_WORKSPACE"))
-    session["metadata"].setdefault("model", os.environ.get("GPTME_MODEL", "")[:120])
+    session["metadata"].setdefault("model", variable("GPTME_MODEL", 120))
     return session
 
 
@@ -233,16 +234,16 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "harness": harness,
         "started_at": start and start.isoformat(),
         "ended_at": end.isoformat(),
-        "category": os.environ.get("GRADINGSITE_CATEGORY"),
-        "selection_id": os.environ.get("GRADINGSITE_SELECTION"),
-        "title": os.environ.get("GRADINGSITE_TITLE", "")[:300],
-        "model": os.environ.get("GRADINGSITE_MODEL"),
-        "exit_code": parse_integer(os.environ.get("GRADINGSITE_EXIT_CODE")),
+        "category": variable("GRADINGSITE_CATEGORY", 100),
+        "selection_id": variable("GRADINGSITE_SELECTION", 200),
+        "title": variable("GRADINGSITE_TITLE", 300),
+        "model": variable("GRADINGSITE_MODEL", 120),
+        "exit_code": parse_exit_code(os.environ.get("GRADINGSITE_EXIT_CODE")),
         "cost_usd": parse_cost(os.environ.get("GRADINGSITE_COST_USD")),
-        "project": one_line(os.environ.get("GRADINGSITE_PROJECT", ""), 300),
-        "task": one_line(os.environ.get("GRADINGSITE_TASK", ""), 200),
+        "project": variable("GRADINGSITE_PROJECT", 300),
+        "task": variable("GRADINGSITE_TASK", 200),
         "lessons": parse_lessons(os.environ.get("GRADINGSITE_LESSONS")),
-        "lessons_decision_id": os.environ.get("GRADINGSITE_LESSONS_DRAWN"),
+        "lessons_decision_id": variable("GRADINGSITE_LESSONS_DRAWN", 200),
     }
     files = {
         "transcript": transcript,
@@ -304,11 +305,13 @@ def text_of(payload: dict[str, Any], *names: str) -> str | None:
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
-def parse_integer(text: str | None) -> int | None:
+def parse_exit_code(text: str | None) -> int | None:
+    """A signed number of 32 bits; None for anything else."""
     try:
-        return int(text or "")
+        number = int(text or "")
     except ValueError:
         return None
+    return number if -(2**31) <= number < 2**31 else None
 
 
 def parse_cost(text: str | None) -> float | None:
@@ -319,6 +322,11 @@ def parse_cost(text: str | None) -> float | None:
 def one_line(text: str, limit: int) -> str:
     """Text as the site accepts it: on one line, printable, at most `limit` characters."""
     return "".join(each if each.isprintable() else "?" for each in text.strip()[:limit]).strip()
+
+
+def variable(name: str, limit: int) -> str:
+    """An environment variable as the site accepts it; "" if it is not set."""
+    return one_line(os.environ.get(name, ""), limit)
 
 
 def codex_log(session_id: str) -> Path | None:
@@ -561,7 +569,7 @@ def parse_lessons(text: str | None) -> list[dict[str, Any]]:
         name, _, salience = (half.strip() for half in part.partition("="))
         if not name:
             continue
-        lesson: dict[str, Any] = {"name": name[:100]}
+        lesson: dict[str, Any] = {"name": one_line(name, 100)}
         if re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience):
             lesson["salience"] = float(salience)
         lessons.append(lesson)
@@ -610,7 +618,7 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
         by = "own worktree, between start and end"
     if not own:
         return []
-    repo = without_password("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))
+    repo = without_user("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))[:300]
     return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, _, subject in own]
 
 
@@ -643,10 +651,6 @@ def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[
         check=check,
     )
     return done.stdout.decode(errors="replace").splitlines()
-
-
-def without_password(url: str) -> str:
-    return re.sub(r"://[^@/]*@", "://", url.strip())[:300]
 
 
 # --- the spool
@@ -879,6 +883,7 @@ def send(session: Session) -> tuple[bool | None, str]:
         return None, str(problem)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return None, f"{site()} is unreachable ({type(error).__name__}: {error}); kept for later"
+    answer = answer[:MOST_SHOWN]
     if status in (200, 201):
         return True, f"accepted, {answer}"
     if status >= SERVER_ERROR:
@@ -922,7 +927,7 @@ def request(session: Session) -> tuple[int, str, Any]:
                 headers={**headers, "Content-Type": kind, "Content-Length": str(size)},
             )
         response = connection.getresponse()
-        return response.status, response.read(20_000).decode(errors="replace"), response.headers
+        return response.status, response.read(MOST_ANSWERED).decode(errors="replace"), response.headers
 
 
 def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, Iterator[bytes]]:
@@ -1714,7 +1719,7 @@ def send_one(log: Log, judge: str) -> bool:
         "harness": log.harness,
         "started_at": log.start.isoformat() if log.start else None,
         "ended_at": log.end.isoformat(),
-        "category": os.environ.get("GRADINGSITE_CATEGORY"),
+        "category": variable("GRADINGSITE_CATEGORY", 100),
         "judge": judge or None,
     }
     session = {
@@ -1802,7 +1807,7 @@ def error_reason(answer: str) -> str:
 def warnings_in(reply: dict[str, Any]) -> Iterator[str]:
     """The problems that the site found in a session it accepted, except those of the log's content."""
     for each in reply.get("problems") or []:
-        if isinstance(each, dict) and each.get("part") != "log":
+        if isinstance(each, dict) and each.get("part") != "transcript":
             yield printable(f"{each.get('code')}: expected {each.get('expected')}")
 
 

@@ -14,6 +14,7 @@ from bandit.models import UnknownArm, UnknownBandit
 from grading import disk
 from grading.api.uploads import UploadRefused
 from grading.busy import trouble
+from grading.evidence.store import Damaged
 from grading.intake.token_quota import OverQuota
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ HANDLED = (
     UploadRefused,
     OverQuota,
     disk.NoRoom,
+    Damaged,
     Http404,
     UnknownArm,
     UnknownBandit,
@@ -50,7 +52,7 @@ def add_handlers(api: NinjaAPI) -> None:
         api.add_exception_handler(exception, reply)
 
 
-def reply(request: HttpRequest, error: Any) -> HttpResponse:
+def reply(request: HttpRequest, error: Any) -> HttpResponse:  # noqa: PLR0915 - one case for each error
     """The reply to an error (`ErrorOut`). For a bug, it has a number by which to find the traceback in the log."""
     headers: dict[str, str] = {}
     status, todo = 422, AGAIN
@@ -76,6 +78,11 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
         case disk.NoRoom():
             status, name, expected = 507, "no room", "room on the site's disk"
             got, todo = "too little", "keep it and send it again later; the site's operator has to make room"
+            headers["Retry-After"] = "600"
+        case Damaged():
+            logger.error("%s at %s", error, request.path)
+            status, name, expected, got = 503, "damaged evidence", "earlier evidence as it was stored", str(error)
+            todo = "keep it and send it again later; the site's operator has to restore what is damaged"
             headers["Retry-After"] = "600"
         case Http404():
             status, name, got = 404, "not found", request.path

@@ -41,7 +41,7 @@ from grading.api.schemas import (
 from grading.intake import erased, token_quota
 from grading.intake.categories.provenance import provenance_of
 from grading.intake.first_word import Speaker, history_window
-from grading.intake.submission import TOO_LARGE, Problem
+from grading.intake.submission import TOO_LARGE, Line, Problem
 from grading.judging.allowance import quota
 from grading.judging.outlook.estimates import estimate
 from grading.models import Agent, ApiToken, Grade, JudgePolicy, Rubric, Session, Settlement
@@ -203,7 +203,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     response={201: OutcomeOut, 200: OutcomeOut, frozenset({401, 403, 404, 422, 429}): ErrorOut},
     summary="Report what became of a session's work",
 )
-def report_outcome(request: HttpRequest, session: Path[str], payload: ReportedOutcome) -> Status[Any]:
+def report_outcome(request: HttpRequest, session: Path[Line], payload: ReportedOutcome) -> Status[Any]:
     """For CI and runners, never for the graded agent: whether the work passed, was merged, deployed or reverted.
 
     `session` is the agent's own id of the session, or the id from its receipt. What one token observed at one time is

@@ -109,6 +109,8 @@ def put_back(file: Path) -> None:
         shutil.copyfile(file, draft)
         with draft.open("rb") as copy:
             os.fsync(copy.fileno())
+        for ending in ("-wal", "-shm"):  # of an earlier database, whose pages SQLite would apply to this one
+            Path(f"{name}{ending}").unlink(missing_ok=True)
         draft.rename(name)
     else:
         options = ["--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from grading.models import LogInPlace
+from grading.plain import UNSTORABLE
 
 
 class FirstBytes(io.RawIOBase):
@@ -28,8 +29,15 @@ class FirstBytes(io.RawIOBase):
         return len(piece)
 
 
+def can_be_stored(path: Path) -> bool:
+    """Whether a path is text that databases take. On Linux, names may be any bytes."""
+    return not UNSTORABLE.search(str(path))
+
+
 def is_known(path: Path) -> bool:
-    """Whether the log was read as it is now."""
+    """Whether the log was read in place as it is now."""
+    if not can_be_stored(path):
+        return False
     try:
         status = path.stat()
     except OSError:

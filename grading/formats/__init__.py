@@ -23,7 +23,7 @@ from grading.formats.lines import MAX_LINE
 from grading.formats.reader import Form, TranscriptReader
 from grading.formats.registry import BY_FORMAT, FORMATS, PARSERS, titles
 
-PARSER_VERSION: Final = "6"
+PARSER_VERSION: Final = "7"
 """Raised whenever the same bytes would yield different events; caches of parsed transcripts are keyed by it."""
 
 MAX_HEAD_BYTES: Final = 4 * 1024 * 1024

@@ -80,11 +80,10 @@ def parse_time(value: object) -> datetime | None:
             if parsed.tzinfo is UTC:
                 return parsed
             return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
-        epoch = count_or_none(value)
-        if epoch is None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             return None
-        is_milliseconds = epoch > 10**11  # in seconds that would be the year 5138
-        return datetime.fromtimestamp(epoch / 1000 if is_milliseconds else epoch, UTC)
+        is_milliseconds = value > 10**11  # in seconds that would be the year 5138
+        return datetime.fromtimestamp(value / 1000 if is_milliseconds else value, UTC)
     except (ValueError, OverflowError, OSError):
         return None
 

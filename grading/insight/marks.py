@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import Count, F, Min, TextField
+from django.db.models import Count, F, Min, Q, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
@@ -59,24 +59,32 @@ def _mark(kind: MarkKind, at: dt.datetime, label: str, key: object, **fields: An
 def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
     """New versions or models of each harness; `path` is the lookup of that value from a session.
 
-    The first value of a harness that is new itself is no mark.
+    The first value of a harness that is new itself is no mark. A merged harness is the one that it was merged into.
     """
     rows = sessions_during(span).exclude(**{path: ""}).filter(**{f"{path}__isnull": False}, harness__isnull=False)
     values = rows.annotate(value=F(path)).values_list("harness", "value")
-    firsts = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
-    start: dict[int, dt.datetime] = {}
-    for harness, _value, first, _number in firsts:
-        start[harness] = min(first, start.get(harness, first))
-    arms = Arm.objects.select_related("merged_into").in_bulk(list(start))
-    earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
-    has_earlier_sessions = {harness: earlier.filter(harness=harness).exists() for harness in start}
-    for harness, value, first, number in firsts[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
-        is_first = first == start[harness] and not has_earlier_sessions[harness]
-        if number < MIN_SESSIONS or is_first or earlier.filter(**{path: value}, harness=harness).exists():
-            continue
+    found = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
+    arms = Arm.objects.select_related("merged_into").in_bulk({harness for harness, *_ in found})
+    # In order of time: when each harness was first seen, and when each of its values was.
+    start: dict[Arm, dt.datetime] = {}
+    firsts: dict[tuple[Arm, str], dt.datetime] = {}
+    sessions: Counter[tuple[Arm, str]] = Counter()
+    for harness, value, first, number in found:
         arm = arms[harness].current
-        label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
-        yield _mark(kind, first, label, f"{arm.name}:{value}", harness=arm.name, value=value)
+        start.setdefault(arm, first)
+        firsts.setdefault((arm, value), first)
+        sessions[arm, value] += number
+    earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
+    keys_of = {arm: Arm.objects.filter(Q(pk=arm.pk) | Q(merged_into=arm)).values("pk") for arm in start}
+    earlier_of = {arm: earlier.filter(harness__in=keys) for arm, keys in keys_of.items()}
+    has_earlier_sessions = {arm: rows.exists() for arm, rows in earlier_of.items()}
+    often = [key for key in firsts if sessions[key] >= MIN_SESSIONS]
+    for arm, value in often[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
+        first = firsts[arm, value]
+        is_first = first == start[arm] and not has_earlier_sessions[arm]
+        if not is_first and not earlier_of[arm].filter(**{path: value}).exists():
+            label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
+            yield _mark(kind, first, label, f"{arm.name}:{value}", harness=arm.name, value=value)
 
 
 def _instructions(span: Span) -> Iterator[TimeMark]:
@@ -169,7 +177,7 @@ def _closed_times(transitions: Iterable[QuotaTransition], span: Span) -> Iterato
             if row.at - began.at >= MIN_OUTAGE and row.at >= midnight(span.first):
                 yield _outage(began, row.at)
             began = None
-    if began is not None and _end(span) - began.at >= MIN_OUTAGE:
+    if began is not None and min(_end(span), timezone.now()) - began.at >= MIN_OUTAGE:
         yield _outage(began, None)
 
 

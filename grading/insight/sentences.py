@@ -5,9 +5,11 @@ worse" is said only of tasks that recur; a mark is named with "since", never wit
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
+from grading.insight.core.like_work import MIN_SHARED
 from grading.insight.core.measures import Measure, MeasureUnit
 from grading.insight.core.results import (
     AgentCard,
@@ -113,8 +115,8 @@ def write_headline(change: PeriodChange) -> str:
     span, sessions = write_span(change.after_span), counted(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
     if change.difference is not None and before.value is not None:
-        text += f", {_direction(change)} {_than(change.before_span)}"
-    if after.provisional:
+        text += f", {_direction(change)} {_than(change)}"
+    if after.provisional and change.measure.unit is MeasureUnit.REWARD:
         text += f"; {after.provisional} of these rewards {'is' if after.provisional == 1 else 'are'} provisional"
     return f"{text}."
 
@@ -130,8 +132,10 @@ def _direction(change: PeriodChange) -> str:
     return f"{'up' if difference > 0 else 'down'} {size}{chance} on"
 
 
-def _than(span: Span) -> str:
-    return "the week before" if span.days == WEEK else write_span(span)
+def _than(change: PeriodChange) -> str:
+    before, after = change.before_span, change.after_span
+    is_week_before = before.days == after.days == (after.first - before.first).days == WEEK
+    return "the week before" if is_week_before else write_span(before)
 
 
 def round_parts(change: PeriodChange) -> PeriodChange:
@@ -335,7 +339,7 @@ def _on_tasks(effect: MarkEffect, title: str) -> str:
 
 def write_agent(card: AgentCard) -> str:
     """One sentence about a card, or that there is not enough to say and what is missing."""
-    name = f"{card.title or card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
+    name = _agent_name(card)
     if card.reward is None or card.reward.value is None:
         return f"{name}: not enough data. {card.why[:1].upper()}{card.why[1:]}."
     best = ", more than all others beyond chance" if card.is_best else ""
@@ -347,6 +351,22 @@ def write_agent(card: AgentCard) -> str:
         extras.append(f"takes {card.minutes.value:,.1f} minutes")
     more = f" It {' and '.join(extras)} a session." if extras else ""
     return f"{text} ({counted(card.shared or card.sessions, 'session')}).{more}"
+
+
+def write_too_few(cards: Sequence[AgentCard]) -> list[str]:
+    """Why some cards have no reward: one sentence for all with too few sessions, and one for each of the others."""
+    missing = [card for card in cards if card.reward is None or card.reward.value is None]
+    short = [card for card in missing if card.shared < MIN_SHARED and len(cards) > 1]
+    sentences = [write_agent(card) for card in missing if card not in short]
+    if not short:
+        return sentences
+    counts = ", ".join(f"{_agent_name(card)} has {card.shared}" for card in short)
+    need = f"{MIN_SHARED} graded sessions on work that another harness also does are needed to compare"
+    return [f"{need}: {counts}.", *sentences]
+
+
+def _agent_name(card: AgentCard) -> str:
+    return f"{card.title or card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
 
 
 def _short(mean: Mean) -> str:

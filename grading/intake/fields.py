@@ -199,12 +199,14 @@ def _loaded_columns(session: Session) -> dict[str, Any]:
 
 
 def _set_dates(session: Session, metadata: SubmittedSession, log: EvidenceReading, *, is_trusted: bool) -> None:
-    """Set the widest span submitted: a later submission of a session that went on moves its end. If `is_trusted`, the
-    end is set as submitted, also to an earlier time.
+    """Set the widest span submitted: a later submission of a session that went on moves its end, as does a longer log
+    without a submitted end. If `is_trusted`, the end is set as submitted, also to an earlier time.
     """
     starts = [moment for moment in (session.started_at, metadata.started_at or log.started_at) if moment]
     ended_at = metadata.ended_at or session.ended_at
     session.ended_at = ended_at if is_trusted else max(session.ended_at, ended_at)
+    if metadata.ended_at is None and log.ended_at is not None:
+        session.ended_at = max(session.ended_at, min(log.ended_at, timezone.now() + CLOCK_TOLERANCE))
     session.started_at = min(*starts, session.ended_at) if starts else None
 
 

@@ -129,25 +129,34 @@ def split_later(
     """Split a later submission of a session into what takes effect and what is only proposed to people.
 
     All of it takes effect while the description can still be changed (`is_final`), and from anybody but the graded
-    agent. From the agent, each changed field becomes a proposal. Two fields depend on the log that was submitted:
+    agent. From the agent, each changed field becomes a proposal. Its end is never later than now, as for a new session
+    (`clamp_end`). Two fields depend on the log that was submitted:
 
     - Dates take effect if the log is longer than the stored one (`log_grows`). With any other log (`has_log`) they are
       dropped: the stored log shows when the session ended.
     - What the session ran with is never proposed, because no reward depends on it. It takes effect if `log_grows`.
     """
-    if not witness.binds or not is_final(session, now):
+    if not witness.binds:
         return SplitSubmission(accepted=metadata)
+    latest = now + CLOCK_TOLERANCE
+    is_ahead = metadata.ended_at is not None and metadata.ended_at > latest
+    limited = metadata.model_copy(update={"ended_at": latest}) if is_ahead else metadata
+    if not is_final(session, now):
+        dates = metadata.model_dump(mode="json", include={"ended_at"})
+        return SplitSubmission(accepted=limited, proposed={ProposedField.DATES: dates} if is_ahead else {})
     proposed: dict[ProposedField, Mapping[str, Any]] = {}
     withheld: set[str] = set() if log_grows else {"ran_with"}
     for proposed_field in dict.fromkeys(each.proposal for each in FIELDS):
         submitted = fields.submitted_names(metadata, proposed_field)
         are_dates = proposed_field is ProposedField.DATES
-        if not submitted or (are_dates and log_grows) or not fields.would_change(session, metadata, proposed_field):
+        if not submitted or (are_dates and log_grows):
             continue
-        withheld.update(each.name for each in FIELDS if each.proposal == proposed_field)
-        if not (are_dates and has_log):
+        is_change = fields.would_change(session, metadata, proposed_field)
+        if is_change or are_dates:  # ends that are each within CLOCK_TOLERANCE would add up
+            withheld.update(each.name for each in FIELDS if each.proposal == proposed_field)
+        if is_change and not (are_dates and has_log):
             proposed[proposed_field] = metadata.model_dump(mode="json", include=submitted)
-    accepted = metadata.model_copy(update={name: DEFAULTS[name] for name in withheld})
+    accepted = limited.model_copy(update={name: DEFAULTS[name] for name in withheld})
     return SplitSubmission(accepted=accepted, is_final=True, proposed=proposed)
 
 

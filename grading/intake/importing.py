@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from grading import formats, intake
 from grading.busy import patiently
 from grading.evidence import receiving, store
+from grading.evidence.in_place import can_be_stored
 from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
 from grading.evidence.store import Incoming
 from grading.intake import erased
@@ -125,8 +126,8 @@ def import_log(
 
     A file that doesn't begin like a session's log is left alone, with the reason. So is a file in one of `folders` that
     has become a link out of it: otherwise whoever may write there could have any file read. With `in_place`, no copy of
-    the log is stored. `leave_out` are the digests of erased sessions, which don't come back. The outcome's `why` is in
-    the plural, because the summary counts files by it.
+    the log is stored if its path can be. `leave_out` are the digests of erased sessions, which don't come back. The
+    outcome's `why` is in the plural, because the summary counts files by it.
     """
     fate = Fate.REFUSED
     try:
@@ -135,6 +136,7 @@ def import_log(
             return ImportOutcome(path=path, fate=fate, why=why, detail=f"it leads to {path.resolve()}")
         with path.open("rb") as file:
             formats.recognise(file)
+        in_place = in_place and can_be_stored(path)
         with path.open("rb") as file, store.local(path, file) if in_place else store.incoming(file) as incoming:
             same = Evidence.objects.filter(sha256=incoming.stored.sha256, kind=EvidenceKind.TRANSCRIPT)
             existing = same.filter(session__agent=agent).order_by("pk").values_list("session", flat=True).first()
@@ -164,11 +166,12 @@ def import_log(
 
 
 def _session_id(path: Path, log: ParsedLog) -> str:
-    """The session of a log. Without an id in the log, it is the folder's name for gptme, else the file's.
+    """The session of a log. Without an id in the log, it is the folder's name for gptme, else the file's, in which
+    what isn't UTF-8 is replaced.
 
     This also holds for a subagent's log without an id of its own: its parent session is named in the log.
     """
-    return log.header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem)
+    return plain_text(log.header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem))
 
 
 def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
@@ -242,7 +245,7 @@ def group_identical(paths: Iterable[Path]) -> Iterator[list[Path]]:
             continue
         by_bytes: dict[bytes, list[Path]] = defaultdict(list)
         for path in same_size:
-            digest = str(path).encode()  # for an unreadable file, which `import_log` reports
+            digest = os.fsencode(path)  # for an unreadable file, which `import_log` reports
             with suppress(OSError), path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
             by_bytes[digest].append(path)

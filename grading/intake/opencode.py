@@ -135,7 +135,7 @@ def _stored_messages(storage: Path, session: str) -> Iterator[dict[str, Any]]:
 def _created(message: dict[str, Any]) -> tuple[float, str]:
     time = message.get("time")
     created = time.get("created") if isinstance(time, dict) else None
-    return float(created) if isinstance(created, int | float) else 0.0, str(message.get("id"))
+    return created if isinstance(created, int | float) else 0, str(message.get("id"))
 
 
 def _regular_files(folder: Path) -> list[Path]:

@@ -158,12 +158,12 @@ def store_session(
     facts_file = received.by_kind.get(EvidenceKind.FACTS)
     if facts_file is not None:
         is_new_file = facts_file.row.pk is not None
-        if split.is_final and is_new_file and not log_grows:
+        if not split.is_final or log_grows:
+            new_claims = facts.store_facts(session, facts_file.row, received.facts)
+        elif is_new_file:
             # Otherwise the graded agent could improve its reward after seeing it.
             proposal = first_word.facts_proposal(facts_file.row, received.facts)
             split = replace(split, proposed={**split.proposed, ProposedField.FACTS: proposal})
-        else:
-            new_claims = facts.store_facts(session, facts_file.row, received.facts)
 
     fields_changed, field_problems = fields.apply(
         session, split.accepted, added.main_log, witness=speaker.witness, origin=speaker.origin

@@ -103,7 +103,8 @@ def send() -> int:
                 continue
             if draft.refused_usd is not None:
                 # The budget does not allow this call, so `affords` closes the quota until midnight.
-                budget.affords(judge, draft.refused_usd, clock.now())
+                with transaction.atomic():
+                    budget.affords(judge, draft.refused_usd, clock.now())
             if create(judge, batch, body):
                 sent += len(draft.attempts)
     return sent

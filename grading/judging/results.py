@@ -263,11 +263,11 @@ def _finish(
     retry_at = now + decision.wait if decision.step is RetryStep.AGAIN else None
     if isinstance(answer.result, Deferred) and answer.result.retry_at is not None:
         retry_at = answer.result.retry_at
-    # An HTTP error was not charged, and a reply says what it cost; a timeout may have cost what was expected.
-    may_be_charged = answer.row.get("http_status") is None and attempt.estimated_usd is not None
+    # An HTTP error was not charged. A timeout may have cost what was expected, and so did a reply that does not say.
+    has_unknown_cost = answer.row.get("http_status") is None or answer.row.get("cost_usd", 0) is None
     columns = {
         **answer.row,
-        "estimated_usd": attempt.estimated_usd if may_be_charged else None,
+        "estimated_usd": attempt.estimated_usd if has_unknown_cost else None,
         "finished_at": now,
         "outcome": outcome,
         "reason": decision.reason,

@@ -388,8 +388,11 @@ def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> b
             # The evidence was read (error_type): if the worker dies from here on, the evidence is not the cause.
             leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
             mine = JudgeAttempt.objects.filter(pk=attempt.pk, job__in=leased)
-            if mine.update(**columns, error_type="", estimated_usd=usd, started_at=clock.now()):
+            attempt.started_at = clock.now()
+            if mine.update(**columns, error_type="", estimated_usd=usd, started_at=attempt.started_at):
                 attempt.estimated_usd = usd
+                # Reading the evidence, in turn with other jobs, may have taken most of the lease.
+                leased.update(leased_until=attempt.started_at + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS))
                 return True
     give_back(turn)
     return False

@@ -18,7 +18,7 @@ class QueueEntry(LabelledEnum):
     """How a session came into the queue."""
 
     RULE = "rule", "raised by a rule"
-    SLICE = "slice", "random slice"
+    SLICE = "slice", "random check of the judge"
     PERSON = "person", "put here by a person"
     EVIDENCE = "evidence", "new evidence after a person's grade"
     OUTCOME = "outcome", "what became of the work contradicts the verdict"

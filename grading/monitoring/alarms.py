@@ -23,9 +23,10 @@ def resolve(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
             outbox.queue_resolved(alarm, rule, now)
 
 
-def reopen_if_acknowledged(rule: str) -> None:
-    """Close the rule's acknowledged alarms, so that a new case opens a new alarm."""
-    Alarm.objects.filter(rule=rule, resolved_at=None).exclude(acknowledged_at=None).update(resolved_at=timezone.now())
+def reopen_if_acknowledged(rule: str, subjects: Collection[str]) -> None:
+    """Close the rule's acknowledged alarms about these subjects, so that a new case opens a new alarm."""
+    acknowledged = Alarm.objects.filter(rule=rule, resolved_at=None).exclude(acknowledged_at=None)
+    acknowledged.filter(about__in=subjects).update(resolved_at=timezone.now())
 
 
 def run_rules(rules: Iterable[Rule], now: dt.datetime) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from grading.models import Flag, Session
 from grading.models.sessions import yours
 from grading.monitoring.alarms import reopen_if_acknowledged
-from grading.monitoring.flag_rule import FlagRule
+from grading.monitoring.flag_rule import UNKNOWN_HARNESS, FlagRule
 from grading.monitoring.rule import RULES
 from grading.reward import rewards
 from grading.reward.rewards import settle
@@ -44,7 +44,8 @@ def _update_flag(session: Session, rule: FlagRule, flag: Flag | None, detail: st
     if flag is None:
         if detail:
             Flag.objects.create(session=session, rule=rule.id, detail=detail)
-            reopen_if_acknowledged(rule.id)
+            harness = session.harness.name if session.harness else UNKNOWN_HARNESS
+            reopen_if_acknowledged(rule.id, ("", session.agent.name, harness))
         return bool(detail)
     if flag.cleared_at is None:
         if not detail:

@@ -539,7 +539,7 @@ class JudgeInstrument:
 class CalibrationStatus:
     """The grader in use, and how many of its sessions a person has graded blind (counted up to ENOUGH).
 
-    Only sessions of the random slice count, once their turn in the random order has come.
+    Only sessions of the random check count, once their turn in the random order has come.
     """
 
     grader: JudgeInstrument
@@ -555,7 +555,7 @@ class CalibrationStatus:
 
 
 def blind_compared_verdicts() -> GradeQuerySet:
-    """Verdicts on sessions of the random slice that a person graded blind, once their turn in the slice has come."""
+    """Verdicts on sessions of the random check that a person graded blind, once their turn in it has come."""
     blind = ReviewAnswer.objects.blind().drawn()
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
@@ -576,10 +576,11 @@ def grader_in_use() -> CalibrationStatus | None:
     title="Judge not calibrated",
     means=(
         f"Opens when a judge that decided rewards in the last 14 days has fewer than {ENOUGH} blind grades to "
-        "compare with. A blind grade is a person’s grade of a session from the random slice, given in its random "
+        "compare with. A blind grade is a person’s grade of a session from the random check, given in its random "
         "order and before seeing the judge’s grade. Judges differ by model, route, rubric and digest."
     ),
-    todo="In the review queue, grade sessions from the random slice without revealing the judge’s grade.",
+    todo="In the review queue, grade sessions from the random check without revealing the judge’s grade.",
+    page="admin:review",
     severity=Severity.ADVISORY,
     every=SOMETIMES,
 )
@@ -595,7 +596,7 @@ def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
                 about=str(grader)[:150],
                 detail=f"{grader} is not calibrated: it has {n} of {ENOUGH} blind grades, so nobody knows how far its "
                 "grades are from people’s. Flagged sessions and those chosen for their impact aren’t a fair "
-                f"sample. Grade {counted(ENOUGH - n, 'more session')} of the random slice blind, in its "
+                f"sample. Grade {counted(ENOUGH - n, 'more session')} of the random check blind, in its "
                 "order.",
             )
 

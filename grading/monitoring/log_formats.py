@@ -13,7 +13,7 @@ from grading.models.evidence import EvidenceKind
 from grading.monitoring.rule import Finding, Severity, alarm_rule
 
 WINDOW = dt.timedelta(days=7)
-MAX_NAMED, MAX_SESSIONS = 5, 50
+MAX_NAMED, MAX_SESSIONS, MAX_VERSION = 5, 50, 60
 EVERY = dt.timedelta(hours=1)
 
 
@@ -87,7 +87,8 @@ def changed_format(now: dt.datetime) -> Iterable[Finding]:
     uses: defaultdict[tuple[str, str], FormatUse] = defaultdict(FormatUse)
     for session, format_name, report in logs.order_by("pk").values_list("session", "format", "report"):
         if format_name:
-            uses[format_name, str(report.get("harness_version") or "")].add(session, report)
+            version = str(report.get("harness_version") or "")[:MAX_VERSION]  # a log may name anything
+            uses[format_name, version].add(session, report)
     for (format_name, version), use in sorted(uses.items()):
         if sentences := list(use.describe()):
             harness = formats.BY_FORMAT.get(format_name)

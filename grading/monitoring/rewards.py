@@ -8,6 +8,7 @@ from statistics import mode
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from grading.models import Grade, Session
 from grading.models.sessions import yours
@@ -119,12 +120,17 @@ def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iter
         if change is not None:
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
-                detail=f"{name}: since {slice_rows[change.since].ended_at:%-d %b}, the judge’s grades have "
+                detail=f"{name}: since {_day_of(slice_rows[change.since])}, the judge’s grades have "
                 f"been {_above(change.after)} the trajectory’s on average ({change.n_after} sessions). Before, they "
                 f"were {_above(change.before)} ({change.n_before}). Either the trajectory now reads this harness’s log "
                 "differently, or the judge grades differently.",
                 sessions=_sessions_since(slice_rows, change),
             )
+
+
+def _day_of(row: SessionVerdict) -> str:
+    """The day on which the session ended, in the site's zone."""
+    return f"{timezone.localtime(row.ended_at):%-d %b}"
 
 
 def _above(difference: float) -> str:
@@ -357,7 +363,7 @@ def _last_if_recent(
 def _describe_change(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     """A sentence with the means since the change and before it."""
     return (
-        f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), "
+        f"{change.after:.2f} on average since {_day_of(rows[change.since])} ({change.n_after} sessions), "
         f"{change.before:.2f} before ({change.n_before})."
     )
 

@@ -71,9 +71,14 @@ def _parse_folder(text: str) -> Address:
 
 
 def pull_number(url: str, repository: str) -> str:
-    """The number of the pull request at this address; "" unless it belongs to the repository at `repository`."""
+    """The number of the pull request at this address; "" unless it belongs to the repository at `repository`.
+
+    >>> pull_number("https://github.com/ada/engine/pull/142", "ssh://git@github.com/Ada/Engine.git")
+    '142'
+    """
     base, _, number = url.rpartition("/pull/")
-    return number if number.isdecimal() and project_key(base) == project_key(repository) else ""
+    is_own = project_key(base).lower() == project_key(repository).lower()  # links are stored in lower case
+    return number if number.isdecimal() and is_own else ""
 
 
 def resolve(address: Address) -> str:

@@ -86,7 +86,9 @@ def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float |
 
 
 def _combine(session: Session, now: dt.datetime) -> None:
-    """If TOGETHER or more sessions of the arm came into the queue today, keep only the first item, for all of them."""
+    """If TOGETHER or more sessions of the arm came into the queue today, keep only the first open item, for all that
+    nobody has answered.
+    """
     today = ReviewItem.objects.filter(
         entered_as=QueueEntry.OUTCOME,
         entered_at__gte=midnight(timezone.localdate(now)),
@@ -95,10 +97,11 @@ def _combine(session: Session, now: dt.datetime) -> None:
     items = list(today.exclude(why=OVER).order_by("pk"))
     if len(items) < TOGETHER:
         return
-    first, *others = items
+    first, *others = [item for item in items if item.state == ItemState.OPEN]
     arm = session.category.name if session.category else "no category"
     ReviewItem.objects.filter(pk=first.pk).update(
-        why=f"{COMBINED} of {len(items)} sessions of {arm} contradict each other today. This is the first."
+        why=f"{COMBINED} of {len(items)} sessions of {arm} contradict each other today. This one stands for those that "
+        "nobody has answered."
     )
     for item in others:
         queue.leave(item, ItemState.DONE)

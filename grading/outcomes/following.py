@@ -170,8 +170,8 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
         token = unseal(repository.sealed_token, purpose=TOKEN_PURPOSE) if repository.sealed_token else ""
         mirror = mirror_of(repository)
         fetched = mirror.fetch(addresses.parse(repository.url), repository.default_branch, token=token)
-        is_first = repository.first_fetched_at is None
-        new = [] if is_first else mirror.new_commits(repository.tips)
+        first = repository.first_fetched_at
+        new = [] if first is None else mirror.new_commits(repository.tips, first)
     except (GitFailed, BadAddress, RepositoryRefused, CannotBeRead) as error:
         logger.warning("repository %s was not fetched: %s", repository, error)
         Repository.objects.filter(pk=repository.pk).update(error=str(error), fetched_at=now)
@@ -182,7 +182,7 @@ def fetch(repository: Repository, now: dt.datetime) -> bool:
         repository.tips = sorted(fetched.tips)
         repository.has_branches = fetched.has_branches
         repository.fetched_at, repository.error = now, ""
-        repository.first_fetched_at = repository.first_fetched_at or now
+        repository.first_fetched_at = first or now
         repository.save(update_fields=["tips", "has_branches", "fetched_at", "error", "first_fetched_at"])
     return True
 

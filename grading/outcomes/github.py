@@ -16,6 +16,7 @@ from grading.models.outcomes import OutcomeKind
 from grading.outcomes.addresses import pull_number
 from grading.outcomes.following import look_up_soon
 from grading.outcomes.recording import ReportedOutcome, record
+from grading.signals.links import pull_request
 from grading.witness import Witness
 from gradingsite.sealing import CannotBeRead, unseal
 
@@ -85,7 +86,7 @@ def _of_pull(repository: Repository, url: str) -> Iterable[Session]:
     """The session that owns a pull request of this repository."""
     if not pull_number(url, repository.url):
         return []
-    owned = Artifact.objects.filter(kind=ArtifactKind.PULL_REQUEST, key=url, owned_by=None)
+    owned = Artifact.objects.filter(kind=ArtifactKind.PULL_REQUEST, key=pull_request(url), owned_by=None)
     return Session.objects.filter(pk__in=owned.values("session"))
 
 

@@ -16,6 +16,9 @@ from grading.outcomes.mirror import Mirror
 
 MAX_COMMITS = 50_000
 MAX_HEADS = 20
+# A branch with more commits is not recognised in a squash: the differences of all commits of a branch that lives on
+# beside the default branch would be compared.
+MAX_BRANCH = 300
 REVERTED_HASH = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
 REVERTED_PULL = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#([1-9]\d{0,9})\b", re.MULTILINE)
 PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([1-9]\d{0,9}) ")
@@ -81,7 +84,9 @@ class DefaultBranch:
     @classmethod
     def load(cls, mirror: Mirror, name: str, since: dt.datetime) -> "DefaultBranch":
         """Read the branch from a mirror. Raises GitFailed."""
-        revisions = (f"--since={int(since.timestamp())}", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
+        # With `--since`, git would stop at a commit with an older date, and miss those below it.
+        is_recent = f"--since-as-filter={int(since.timestamp())}"
+        revisions = (is_recent, f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--")
         form = "--format=%H%x1f%P%x1f%B"
         output = git.run(mirror.folder, "log", "-z", "--topo-order", form, *revisions)
         newest_first = []
@@ -153,7 +158,9 @@ def decide(
 
 def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
     """The patch id of each of these commits."""
-    return mirror.patch_ids("--no-walk=unsorted", *commits) if commits else {}
+    if not commits:
+        return {}
+    return mirror.patch_ids("--no-walk=unsorted", "--stdin", stdin="\n".join(commits).encode())
 
 
 def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]) -> dict[str, str]:
@@ -185,9 +192,9 @@ def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
-    """The commit itself, and at most MAX_HEADS tips that contain it."""
+    """The commit itself, and at most MAX_HEADS tips that contain it, of those at most MAX_BRANCH commits later."""
     heads, waiting, visited = [sha], [sha], {sha}
-    while waiting and len(heads) <= MAX_HEADS:
+    while waiting and len(heads) <= MAX_HEADS and len(visited) <= MAX_BRANCH:
         for child in children.get(waiting.pop(), ()):
             if child not in visited:
                 visited.add(child)
@@ -198,16 +205,22 @@ def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collectio
 
 
 def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch) -> str:
-    """The latest commit of the default branch that `head` contains, or "" if that is older than what was loaded."""
+    """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own, or with
+    more than MAX_BRANCH commits.
+
+    `parents` has all commits beside the default branch. What was not loaded is older than what was.
+    """
     waiting, visited, bases = [head], {head}, []
     while waiting:
         for parent in parents.get(waiting.pop(), ()):
-            if parent in parents and parent not in visited:
+            if parent not in parents:
+                bases.append(parent)
+            elif parent not in visited:
                 visited.add(parent)
                 waiting.append(parent)
-            elif parent in branch.position:
-                bases.append(parent)
-    return max(bases, key=branch.position.__getitem__, default="")
+        if len(visited) > MAX_BRANCH:
+            return ""
+    return max(bases, key=lambda base: branch.position.get(base, -1), default="")
 
 
 def _find_revert(

@@ -4,10 +4,10 @@ import datetime as dt
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from grading.outcomes import git, local_repositories
 from grading.outcomes.addresses import Address, resolve
@@ -90,16 +90,34 @@ class Mirror:
             if pulls:
                 specs.append("+refs/pull/*/head:refs/pull/*/head")
             wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
-        if not wanted.items() <= self._refs().items():
+        own = self._refs()
+        if not wanted.items() <= own.items():
+            self._make_way(own, wanted)
             options = ("--no-tags", "--quiet", "--no-write-fetch-head")
             git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
             self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
+    def _make_way(self, own: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+        """Rename the refs of branches that were deleted since, where git could not store a wanted one beside them: it
+        stores no `a/b` beside `a`. Their commits may still have to be found.
+        """
+        folders = {folder for name in wanted for folder in _folders_of(name)}
+        in_the_way = [
+            name
+            for name in own
+            if name not in wanted and (name in folders or not wanted.keys().isdisjoint(_folders_of(name)))
+        ]
+        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {own[name] for name in in_the_way}]
+        lines += [f"delete {name}\n" for name in in_the_way]
+        if lines:
+            git.run(self.folder, "update-ref", "--stdin", stdin="".join(lines).encode())
+
     def _refs(self) -> dict[str, str]:
         """The hash of each ref of the mirror by its name."""
         output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
-        parts = (line.partition(" ") for line in output.splitlines())
+        # `splitlines` would also split at a line separator in the name of a branch.
+        parts = (line.partition(" ") for line in output.split("\n")[:-1])
         return {name: sha for sha, _, name in parts}
 
     def _create(self) -> None:
@@ -142,11 +160,17 @@ class Mirror:
     def delete(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def new_commits(self, known_tips: Iterable[str]) -> list[str]:
-        """The hashes of the commits that no ref of an earlier fetch contained. All, for the first fetch."""
+    def new_commits(self, known_tips: Collection[str], first_fetched_at: dt.datetime) -> list[str]:
+        """The hashes of the commits that no ref of an earlier fetch contained.
+
+        A mirror that was made anew lacks tips that were overwritten since, so nobody can tell what they contained. Then
+        commits that are older than the first fetch count as contained.
+        """
         resolved = self.resolve_commits(known_tips)
+        is_complete = len(resolved) == len(known_tips)
+        limits = () if is_complete else (f"--since-as-filter={int(first_fetched_at.timestamp())}",)
         stdin = "".join(f"^{commit}\n" for commit in resolved.values()).encode()
-        return git.run(self.folder, "rev-list", "--all", "--stdin", stdin=stdin).decode("ascii").split()
+        return git.run(self.folder, "rev-list", "--all", *limits, "--stdin", stdin=stdin).decode("ascii").split()
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
         """The full hash of each of these (short or full) that is one commit of the mirror."""
@@ -199,9 +223,9 @@ class Mirror:
         by_tree = dict(git.pipe_to_patch_id(self.folder, "diff-tree", "--stdin", "-p", "-r", "-R", *PATCH, stdin=lines))
         return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}
 
-    def patch_ids(self, *revisions: str) -> dict[str, str]:
+    def patch_ids(self, *revisions: str, stdin: bytes = b"") -> dict[str, str]:
         """The stable patch id of each commit in a range that is no merge and changes something."""
-        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions))
+        return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions, stdin=stdin))
 
     def inverse_patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
         """The stable patch id of what undoes each of these commits. A merge is compared with its first parent."""
@@ -217,6 +241,11 @@ def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
         return local_repositories.check(folder) == before
     except RepositoryRefused:
         return False
+
+
+def _folders_of(ref: str) -> list[str]:
+    """The folders in which a ref is: `refs/heads/a` and `refs/heads` and `refs` for `refs/heads/a/b`."""
+    return [str(folder) for folder in PurePosixPath(ref).parents][:-1]
 
 
 def _log(*options: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from grading.redaction.secret_shapes import (
 )
 from grading.redaction.values import WORDS
 
-VERSION = "4"
+VERSION = "5"
 """Raised whenever the same text would be redacted differently. It is part of cache keys, but not of grades' inputs."""
 
 MARK = re.compile(r"\[redacted [A-Za-z][\w ]{0,40}\]")

@@ -45,7 +45,7 @@ PREFIXED = (
         "dckr_pat_ doo_v1_ dop_v1_ shpat_ shpca_ shppa_ shpss_ lin_api_ figd_ glsa_ sntrys_ AGE-SECRET-KEY-1",
         r"[\w+/=-]{16,}",
     ),
-    ("hvs. hvb.", r"[\w-]{20,}"),
+    ("hvs. hvb. lin_oauth_", r"[\w-]{20,}"),
     ("ATATT3x", r"[\w=-]{16,}"),
     ("sq0csp- sq0atp-", r"[\w-]{8,}"),
     ("EAAA rk_live_ rubygems_ sbp_ cfut_ pscale_tkn_", r"[\w-]{26,}"),
@@ -64,6 +64,10 @@ WORDLIKE = (
     ("tskey-", r"[\w-]{26,}"),
     ("PMAK-", r"[a-f0-9-]{26,}"),
     ("NRAK-", r"[A-Z0-9]{26,}"),
+    ("lsv2_", r"[\w-]{26,}"),
+    ("pul-", r"[a-f0-9]{26,}"),
+    ("sgp_", r"\w{26,}"),
+    ("xkeysib-", r"[\w-]{26,}"),
     ("sk-", r"(?=[\w-]{0,60}\d)[\w-]{16,}"),
     ("SG.", r"(?=[\w-]{0,20}\d)[\w-]{16,}(?:\.[\w-]*)?"),
     ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
@@ -325,7 +329,7 @@ def _is_named_secret(match: re.Match[str], value: str, *, is_explicit: bool, is_
     if match["token"]:
         return _is_token(match, value, is_explicit=is_explicit, is_quoted=is_quoted)
     if is_explicit:
-        return is_quoted or not DOTTED.fullmatch(value)
+        return is_quoted or not _is_dotted_name(value)
     is_password = PASSWORDS.search(match["name"]) is not None
     if is_password and is_quoted:
         is_plain_word = False
@@ -360,13 +364,18 @@ def _is_token(match: re.Match[str], value: str, *, is_explicit: bool, is_quoted:
     if match["rest"] and not TOKEN_NAME_ENDING.fullmatch(match["rest"]):
         return False
     if is_explicit:
-        is_code = SEVERAL_WORDS.fullmatch(value) if is_quoted else DOTTED.fullmatch(value)
+        is_code = SEVERAL_WORDS.fullmatch(value) if is_quoted else _is_dotted_name(value)
         is_path = match["name"] == "pwd" and REFERENCE.search(value)
         is_number = value.replace(".", "").isdigit()
         return not (is_code or is_path or is_number)
     if PASSWORDS.search(match["name"]) and looks_like_password(value):
         return True
     return len(value) >= MIN_WEAK_LENGTH and _is_mixed(match, value)
+
+
+def _is_dotted_name(value: str) -> bool:
+    """Whether a value is a name of code with dots (settings.TOKEN), not a key with dots."""
+    return DOTTED.fullmatch(value) is not None and not is_random(value)
 
 
 def _is_mixed(_: re.Match[str], value: str) -> bool:
@@ -450,7 +459,7 @@ LOWERCASE_SHAPES = (
 # The same, for the text in its own case.
 CASED_SHAPES = (
     ("webhook", "discord", r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})", None),
-    ("webhook", "hooks.slack", r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})", None),
+    ("webhook", "hooks.slack", r"hooks\.slack\.com/(?:services|triggers|workflows)/(?P<v>[\w/]{8,})", None),
     ("password", "://", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"']{1,200})@", _is_password),
     # cut off
     ("password", "://", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"'`@…]{1,200})…?$", _is_password),

@@ -63,7 +63,7 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
         ran = frozenset(ArmKey(learner.bandit, learner.arm.name) for learner in rewards.learners(session))
     outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({key.bandit for key in ran})}
     arms = {
-        ArmKey(bandit, name): ArmFigures(arm.mean, outlook.share_of_next_100(name))
+        ArmKey(bandit, name): ArmFigures(arm.mean, outlook.next_100(name))
         for bandit, outlook in outlooks.items()
         for name, arm in outlook.arms.items()
     }

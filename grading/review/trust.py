@@ -185,7 +185,7 @@ class Behind(StrEnum):
             Behind.PROVISIONAL: "provisional rewards of today",
             Behind.UNGRADED: "sessions of today that are not graded yet",
             Behind.COMPARED: (
-                "sessions of the random slice with a blind grade from a person and a grade from the current judge"
+                "sessions of the random check with a blind grade from a person and a grade from the current judge"
             ),
             Behind.WAITING: "sessions that wait for a verdict",
             Behind.MISSING: "sessions of the last 14 days whose reward is provisional or missing",

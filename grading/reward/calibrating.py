@@ -19,6 +19,7 @@ from django.utils import timezone
 from bandit import versions
 from bandit.core import calibration, machine_human
 from bandit.core.calibration import FallbackCalibration, fallback_share
+from bandit.core.evidence import value_as_read
 from bandit.core.machine_human import MachineHumanPair, Offset
 from bandit.core.offsets import Stratum
 from bandit.core.posterior import Outlook
@@ -26,7 +27,7 @@ from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, CalibrationVersion, LedgerEntry
 from bandit.reading import EffectivePolicy, effective_policy, site_day, verdicts_of, version_of, weights_of
 from bandit.versions import StaleVersion
-from bandit.whatif import what_if_calibrated
+from bandit.whatif import row_of_entry, what_if_calibrated
 from grading.models import Grade, Session
 from grading.reward.human_pairs import human_pairs
 from grading.reward.judged_pairs import Judgements, Target, latest_judgements, read_judgements
@@ -54,6 +55,51 @@ class Calibrated:
     half_width: float
     pairs: int
     version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReward:
+    """A reward as its bandit reads it: the `value` in [0, 1] that counts, and the corrections that led to it.
+
+    `on_judges_scale`: a fallback's grade was calibrated; `by_people`: a machine's was corrected by people's grades;
+    `by_context`: it was compared with the bandit's baseline. `is_estimated`: the grade was not read at all, since its
+    arm has enough verdicts; the value is that of judged sessions like it.
+    """
+
+    value: float
+    on_judges_scale: bool = False
+    by_people: bool = False
+    by_context: bool = False
+    is_estimated: bool = False
+
+    @property
+    def how(self) -> str:
+        """How the value came about, as a phrase such as "on the judge’s scale"; empty if it is the reward as given."""
+        if self.is_estimated:
+            return "estimated from judged sessions"
+        corrections = {
+            "on the judge’s scale": self.on_judges_scale,
+            "corrected by people’s grades": self.by_people,
+            "compared with its category": self.by_context,
+        }
+        return " and ".join(words for words, applies in corrections.items() if applies)
+
+
+def read_reward(entry: LedgerEntry, outlook: Outlook) -> ReadReward:
+    """A live reward as its bandit reads it. `outlook` is the bandit's own."""
+    policy, grader = outlook.posterior.policy, entry.grader
+    arm = entry.arm.current.name
+    for evidence in outlook.arms[arm].evidence:
+        # All fallbacks of one source in an arm are estimated alike, so their mean is the value of each.
+        if evidence.source == grader.source and evidence.is_estimated:
+            return ReadReward(value=evidence.mean, is_estimated=True)
+    row = row_of_entry(entry, sign=1)
+    return ReadReward(
+        value=value_as_read(row, policy),
+        on_judges_scale=bool(policy.calibration and policy.calibration.shifts.get(grader.source)),
+        by_people=bool(policy.offsets.get((row.arm, row.source, row.stratum))),
+        by_context=bool(policy.baseline.get(row.context)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from grading.reward import reserving, state
 from grading.reward.chain import Resolution, digest, resolve, step_codes
 from grading.reward.decide import ChainPolicy, CurrentGrades, GradeView, current, decide
 from grading.reward.freshness import EvidenceState, unread
-from grading.reward.standing import CONTESTED
+from grading.reward.standing import CLAIMED, CONTESTED, FEW_SAMPLES, PLAIN, standing_weight
 from grading.vocabulary import Outcome, Reason, Source, Status
 from grading.witness import Witness
 from gradingsite import telemetry
@@ -119,6 +119,13 @@ def witness_of(grade: Grade) -> Witness:
     return Witness.parse(grade.evidence.get("witness"))
 
 
+def standing_weight_of(grade: Grade) -> float:
+    """How much a rule's grade would count if it decided, relative to a plain one of its source, in [0, 1]."""
+    if witness_of(grade) is Witness.CLAIMED:
+        return standing_weight(CLAIMED)
+    return standing_weight(FEW_SAMPLES if grade.evidence.get("few_samples") is True else PLAIN)
+
+
 def latest_evidence(grades: Iterable[Grade]) -> EvidenceState | None:
     """The state of a session's evidence when its trajectory was last graded; None if it never was."""
     trajectories = [grade for grade in grades if grade.source == Source.TRAJECTORY]
@@ -147,11 +154,12 @@ def arms_of(session: Session) -> tuple[Learner, ...]:
     """The arms that ran in a session: its category, its harness with its model, and each lesson that it was given.
 
     A lesson counts by its salience in percent, 100 if that is not known. Lessons that were merged count once, as the
-    first of them did.
+    first of them did. The context is the session's own category, also while that is merged into another: the baseline
+    follows merges when it is read, and their undo.
     """
-    category = None if session.category is None else session.category.current
+    category = session.category
     context = "" if category is None else category.name
-    arms = [] if category is None else [Learner(bandit="category", arm=category)]
+    arms = [] if category is None else [Learner(bandit="category", arm=category.current)]
     if (engine := engine_of(session)) is not None:
         arms.append(Learner(bandit="harness", arm=engine, context=context))
     lessons: dict[Arm, Learner] = {}

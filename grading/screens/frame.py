@@ -189,7 +189,7 @@ class PageFrame:
         missing = self.calibration.missing
         return (
             f"{self.calibration.grader} is not calibrated yet. Grade {counted(missing, 'more session')} of "
-            "the random slice without revealing its grade."
+            "the random check without revealing its grade."
         )
 
     @cached_property

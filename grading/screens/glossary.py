@@ -26,6 +26,10 @@ class Term:
     def anchor(self) -> str:
         return slugify(self.word)
 
+    @property
+    def initial(self) -> str:
+        return self.word[0].upper()
+
 
 @cache
 def terms() -> tuple[Term, ...]:

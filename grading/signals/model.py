@@ -67,6 +67,8 @@ class Commit:
 
     def is_same(self, hash_: str) -> bool:
         """Whether a short or full hash names this commit."""
+        if self.hash.startswith(UNNAMED):
+            return self.hash == hash_
         return self.hash.startswith(hash_) or hash_.startswith(self.hash)
 
 

@@ -80,7 +80,7 @@ class ArmBelief:
 
     @classmethod
     def from_outlook(cls, outlook: Outlook) -> "ArmBelief":
-        return cls(arm=outlook.arms[ARM], share=outlook.share_of_next_100(ARM))
+        return cls(arm=outlook.arms[ARM], share=outlook.next_100(ARM))
 
     @property
     def half_width(self) -> float:
@@ -92,7 +92,7 @@ class ArmBelief:
 
     @property
     def of_100(self) -> str:
-        return f"{self.share:.0f}" if self.share >= 0.5 else "less than 1"  # noqa: PLR2004 - what would be shown as 0
+        return f"{self.share:.0f}" if self.share >= 1 else "less than 1"
 
 
 class Ledger:

@@ -202,9 +202,9 @@ def order(**script: object) -> None:
         raise SimulatorAway(f"The judge simulator doesn’t answer ({error}). Nothing was changed; try again.") from error
 
 
-def ask_again(by: User) -> None:
+def ask_again(_by: User) -> None:
     """Let one call through to test the quota. If it succeeds, the others follow."""
-    quota.probe_now(by=by)
+    quota.probe_now()
     publish()
 
 

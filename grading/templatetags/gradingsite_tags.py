@@ -403,8 +403,20 @@ def arm_title(context: Mapping[str, Any], move: ArmMove) -> str:
 
 @register.filter
 def of_100(value: float | None) -> str:
-    """An expected number of the next hundred decisions, rounded to a whole number."""
-    return DASH if value is None else f"{value:.0f}"
+    """An expected number of the next hundred decisions, rounded to a whole number, or <1."""
+    if value is None:
+        return DASH
+    return "<1" if 0 < value < 1 else f"{value:.0f}"
+
+
+@register.filter
+def probability(value: float | None) -> str:
+    """A probability with two digits, which is neither 0 nor 1 unless it is exactly that: .69, <.01, >.99."""
+    if value is not None and 0 < value < 0.005:  # noqa: PLR2004 - what would be shown as 0
+        return "<.01"
+    if value is not None and 0.995 <= value < 1:  # noqa: PLR2004 - what would be shown as 1
+        return ">.99"
+    return number(value)
 
 
 @register.filter

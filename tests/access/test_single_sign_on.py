@@ -83,6 +83,17 @@ def test_an_address_that_is_not_verified_is_nobodys(client, sso, olga, verified)
     assert "has not verified" in told(client)
 
 
+@pytest.mark.postgresql
+@pytest.mark.parametrize("address", ["mıke@example.test", "ſam@example.test"])
+def test_an_address_that_is_equal_only_in_capitals_is_somebody_elses(client, sso, site, address):
+    """PostgreSQL compares capitals: with the locale of UTF-8, those of ı and ſ are I and S."""
+    for name in ("mike", "sam"):
+        User.objects.filter(pk=site.person(name, REVIEWER).pk).update(email=f"{name}@example.test")
+    sso.claims["email"] = address
+    come_back(client)
+    assert who(client) is None
+
+
 def test_a_stranger_is_told_whom_to_ask(client, sso, olga):
     sso.claims["email"] = "eve@example.test"
     come_back(client)

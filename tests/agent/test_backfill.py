@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -224,9 +225,9 @@ def at_a_terminal(old: Old, typed: bytes) -> bytes:
 
 
 class Busy:
-    """A site that answers the submissions with these, one after the other, and then takes all."""
+    """A site that answers the submissions with these, one after the other, and then takes all, with these problems."""
 
-    def __init__(self, *answers: tuple[int, dict[str, str]]) -> None:
+    def __init__(self, *answers: tuple[int, dict[str, str]], problems: Sequence[dict[str, str]] = ()) -> None:
         waiting, self.received = list(answers), []
         received = self.received
 
@@ -241,7 +242,7 @@ class Busy:
                 status, headers = waiting.pop(0) if waiting else (201, {})
                 if status == 201:
                     received.append(re.search(rb'"session_id": "([^"]+)"', body)[1].decode())
-                self.answer(status, {"created": True, "error": "over quota"}, headers)
+                self.answer(status, {"created": True, "error": "over quota", "problems": problems}, headers)
 
             def answer(self, status: int, said: dict, headers: dict[str, str]) -> None:
                 body = json.dumps(said).encode()
@@ -262,8 +263,8 @@ class Busy:
 def busy():
     made = []
 
-    def make(*answers) -> Busy:
-        site = Busy(*answers)
+    def make(*answers, **options) -> Busy:
+        site = Busy(*answers, **options)
         Thread(target=site.server.serve_forever, daemon=True).start()
         made.append(site)
         return site
@@ -296,6 +297,25 @@ def test_a_site_that_knows_the_token_no_more_is_asked_no_further(tmp_path, busy)
     assert old.tally(said) == {"sent": 1, "not sent yet": 2, "files in all": 3}
     assert old.tally(old.sends())["sent"] == 2
     assert site.received == [FIRST, SECOND, THIRD]
+
+
+def test_remarks_on_the_content_of_a_log_are_not_listed_and_others_are(tmp_path, busy):
+    problems = [
+        {"part": "transcript", "code": "carried", "expected": "a log of what this session did"},
+        {"part": "category", "code": "no_category", "expected": "a category"},
+    ]
+    old = Old(tmp_path, busy(problems=problems).url, "gs_x")
+    old.claude(FIRST)
+    said = old.sends()
+    assert "1: no_category: expected a category\n" in said
+    assert "carried" not in said
+
+
+def test_a_long_receipt_is_read_to_its_end(tmp_path, busy):
+    owned = {"part": "facts.commit", "code": "owned_by_another_session", "expected": "a commit of its own" * 5}
+    old = Old(tmp_path, busy(problems=[owned] * 500).url, "gs_x")
+    old.claude(FIRST)
+    assert old.tally(old.sends())["sent"] == 1
 
 
 def test_ctrl_c_ends_it_and_the_next_run_goes_on(tmp_path, busy):

@@ -195,6 +195,21 @@ def test_a_salience_that_is_no_number_loses_no_lesson(machine):
     assert told == [{"name": "ask-first"}, {"name": "read-twice"}, {"name": "third", "salience": 1.0}]
 
 
+def test_a_title_with_characters_that_the_site_refuses_loses_no_session(machine):
+    title = "Tidy\tup \N{WOMAN}\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER}"
+    machine.run(GRADINGSITE_TITLE=title, GRADINGSITE_MODEL="m" * 121, GRADINGSITE_LESSONS="a\tb")
+    machine.wait_until_sent()
+    assert Session.objects.get().title == "Tidy?up \N{WOMAN}?\N{PERSONAL COMPUTER}"
+
+
+@pytest.mark.parametrize(("code", "stored"), [("3221225786", None), ("-1073741510", -1073741510)])
+def test_an_exit_code_that_the_site_cannot_store_loses_no_session(machine, code, stored):
+    """What Windows reports for Ctrl-C: 0xC000013A, read as unsigned and as signed."""
+    machine.run(GRADINGSITE_EXIT_CODE=code)
+    machine.wait_until_sent()
+    assert Session.objects.get().exit_code == stored
+
+
 def test_what_waited_is_sent_with_the_next_session(machine):
     machine.run(stdin=machine.payload(session_id="earlier", transcript_path=None), GRADINGSITE_URL="http://127.0.0.1:9")
     assert "with 1 unsent before" in machine.run()
@@ -505,6 +520,17 @@ def test_a_password_in_the_remote_address_is_left_out(offline):
     folder = offline.home / "work"
     git(folder, "remote", "add", "origin", "https://bob:hunter2@example.test/work.git")
     commit(folder, "Mine")
+    offline.run(stdin=offline.payload(cwd=str(folder)))
+    assert facts_of(offline)["commits"][0]["repo"] == "https://example.test/work.git"
+
+
+@pytest.mark.parametrize(
+    "remote", ["https://bob:hunt@er2@example.test/work.git", "https://example.test/work.git?t=hunter2"]
+)
+def test_no_part_of_a_password_in_the_remote_address_is_sent(offline, remote):
+    folder = offline.home / "work"
+    git(folder, "remote", "add", "origin", remote)
+    commit(folder, f"Mine\n\nSession-Id: {SESSION}")
     offline.run(stdin=offline.payload(cwd=str(folder)))
     assert facts_of(offline)["commits"][0]["repo"] == "https://example.test/work.git"
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from bandit.models import Selection
 from grading import intake
 from grading.api import uploads
-from grading.models import ApiToken, Session
+from grading.models import ApiToken, Evidence, Session
 from grading.vocabulary import Source
 from tests.casts import logs
 from tests.examples import examples
@@ -213,6 +214,16 @@ def test_no_body_is_a_500(bob, data, name):
     for body in (part, good + part + b"\r\n--x--\r\n", data):
         response = bob.client.post(SESSIONS, body, content_type="multipart/form-data; boundary=x")
         assert response.status_code < 500
+
+
+def test_a_session_whose_earlier_log_is_lost_is_kept_by_its_sender(bob, settings):
+    """The new log can't be compared with it, as after a restore without the folder of evidence."""
+    bob.submit(transcript=logs.claude("71a3", logs.COMMIT))
+    for path in Path(settings.MEDIA_ROOT, Evidence.objects.get().sha256[:2]).iterdir():
+        path.unlink()
+    said = assert_explained(bob.submit(transcript=logs.claude("71a3", logs.COMMIT, ("ls", "a"))), 503)
+    assert said["error"] == "damaged evidence"
+    assert "missing from the evidence folder" in said["got"]
 
 
 def test_a_bug_is_a_numbered_incident_without_its_traceback(bob, monkeypatch):

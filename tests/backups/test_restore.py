@@ -1,10 +1,12 @@
 """A site from a backup: what it refuses, what does not come back, and a site that moves to PostgreSQL."""
 
+import contextlib
 import dataclasses
 import fcntl
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -66,6 +68,21 @@ def test_what_was_erased_after_the_backup_does_not_come_back(site, new_place, fo
         assert "1 sessions" in other.run("verify")
     else:
         assert "make an empty database" in other.run("restore", str(folder), "--replace", ends=1)
+
+
+@on_sqlite
+def test_the_log_of_a_database_that_was_deleted_changes_nothing(site, new_place, folder, tmp_path):  # noqa: F811
+    """A site that was killed left it. SQLite would apply it to the restored database."""
+    site.upload("s-1", logs.claude("s-1", logs.COMMIT))
+    backup(folder)
+    place = new_place(ready=False)
+    killed = tmp_path / "killed.sqlite3"
+    with contextlib.closing(sqlite3.connect(killed)) as database:
+        database.executescript("PRAGMA journal_mode = WAL; CREATE TABLE lost (x); INSERT INTO lost VALUES (1)")
+        for ending in ("-wal", "-shm"):
+            shutil.copyfile(f"{killed}{ending}", place.state / f"db.sqlite3{ending}")
+    assert "Restored 1 sessions" in place.run("restore", str(folder))
+    assert "No problems: 1 sessions" in place.run("verify")
 
 
 def test_a_backup_of_another_kind_or_of_a_newer_version_is_refused_in_words(folder):  # noqa: F811

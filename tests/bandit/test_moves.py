@@ -44,7 +44,7 @@ def test_each_arm_has_its_mean_and_its_share_of_both_outlooks():
     for arm, each in found.items():
         assert each.bandit == "category"
         assert (each.mean_before, each.mean_after) == (before.arms[arm].mean, after.arms[arm].mean)
-        assert (each.share_before, each.share_after) == (before.share_of_next_100(arm), after.share_of_next_100(arm))
+        assert (each.share_before, each.share_after) == (before.next_100(arm), after.next_100(arm))
     assert found["a"].mean_moves > 0
     # It competes with the others, whose means stay: a reward of today moves no mean but its own arm's.
     assert found["b"].mean_moves == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import betaincinv
 
 from bandit.core.policy import Policy
-from bandit.core.posterior import chances, fold, outlook
+from bandit.core.posterior import Outlook, chances, fold, outlook
 from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
@@ -230,6 +230,16 @@ def test_what_would_be_chosen_follows_from_what_is_believed():
     assert seen.share_of_next_100("c") == 0.0
     assert seen.share_of_next_100("a") == 100 * seen.chances["a"]
     assert (seen.share_of_next_100("c"), seen.share_of_next_100("nobody")) == (0.0, 0.0)
+
+
+def test_whole_shares_of_the_next_hundred_are_a_hundred_together():
+    posterior = read([row("a", 0.8, n=3), row("b", 0.5, n=3)])
+    seen = Outlook(posterior=posterior, chances={"a": 0.336, "b": 0.337, "c": 0.323, "d": 0.004})
+    # 33.6 + 33.7 + 32.3 = 99.6: 33 + 33 + 32 = 98, and the two largest remainders make it 100.
+    assert [seen.next_100(name) for name in "abcd"] == [34, 34, 32, pytest.approx(0.4)]
+    equal = Outlook(posterior=posterior, chances=dict.fromkeys("abcdefgh", 0.125))
+    assert sum(equal.next_100(name) for name in "abcdefgh") == 100
+    assert equal.next_100("nobody") == 0
 
 
 def test_a_factor_moves_a_chance_before_the_floor_does():

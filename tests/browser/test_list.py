@@ -2,6 +2,7 @@
 
 import pytest
 
+from grading.screens.sessions import groups
 from tests.browser.watch import signed_in
 from tests.casts import desk as desk_cast
 from tests.site import Site
@@ -47,4 +48,26 @@ def test_the_list_is_cards_on_a_phone(chromium, live_site, rita):
     # The whole row leads to its session.
     page.touchscreen.tap(rows[0]["x"] + 8, rows[0]["y"] + rows[0]["height"] - 4)
     page.wait_for_url("**/sessions/*/")
+    page.context.close()
+
+
+def test_sessions_can_be_ticked_on_a_phone_and_a_long_list_begins_short(chromium, live_site, rita, monkeypatch):
+    monkeypatch.setattr(groups, "FIRST_ROWS", 2)
+    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = signed_in(chromium, live_site, rita, **options).new_page()
+    page.goto("/sessions/")
+    rows = page.locator("#list tr:has(.ttl):visible")
+    assert rows.count() == 2
+    page.tap("text=Show 1 more")
+    assert rows.count() == 3
+    assert page.locator(".tick[name]:visible").count() == 0
+    page.tap("text=Select")
+    page.tap("#list tr:has(.ttl) >> nth=2 >> .tick")
+    bar = page.locator(".ticked").bounding_box()
+    assert bar["y"] + bar["height"] == 844
+    assert all(button.bounding_box()["height"] >= 44 for button in page.locator(".ticked .btn:visible").all())
+    page.tap("text=Correct 1 ticked")
+    page.wait_for_url("**/review/bulk/?**")
+    assert page.inner_text("h1") == "Correct 1 session at once"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.context.close()

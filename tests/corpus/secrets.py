@@ -319,6 +319,14 @@ ALL |= {
     "argon2": _pair("$argon2id$v=19$m=65536,t=3,p=4${}${}", (B64, 22), (B64, 43)),
     "Django's hash": _pair("pbkdf2_sha256$1000000${}${}=", (ALNUM, 22), (B64, 43)),
     "ldap hash": _named("userPassword: {{SSHA}}{}", B64, 32),
+    "vault of old": _named("export VAULT_TOKEN=s.{}", ALNUM, 24),
+    "dotted secret": _pair("API_SECRET={}.{}", (ALNUM, 16), (ALNUM, 24)),
+    "slack trigger": _named("https://hooks.slack.com/triggers/T0123/4567/{}", HEX, 32),
+    "langsmith": _token("lsv2_pt_", HEX, 32),
+    "brevo": _token("xkeysib-", HEX, 64),
+    "sourcegraph": _token("sgp_", HEX, 40),
+    "pulumi": _token("pul-", HEX, 40),
+    "linear oauth": _token("lin_oauth_", HEX, 64),
 }
 
 # --- what must survive ------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What identifies a record in every copy of it, and the logs of subagents."""
 
+import json
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
 import pytest
@@ -25,6 +27,17 @@ def test_a_claude_log_under_new_session_ids_has_the_same_records():
     lines = [claude("user", "Fix it", uuid="a"), claude("assistant", tool_use("Bash", {"command": "ls"}), uuid="b")]
     copy = [line | {"sessionId": f"new-{number}"} for number, line in enumerate(lines)]
     assert records(*lines) == records(*copy) == ["a", "b"]
+
+
+def test_times_in_fractions_of_a_second():
+    """Python's `time.time()`, as mini-SWE-agent writes it."""
+    extra = [{"timestamp": 1774958400.25}, {"timestamp": 1774958460.75}]
+    messages = [{"role": "user", "content": "Fix it", "extra": each} for each in extra]
+    document = {"trajectory_format": "mini-swe-agent-1.1", "messages": messages}
+    reader = read(BytesIO(json.dumps(document).encode()))
+    first, last = (event.at for event in reader)
+    assert (first, last - first) == (datetime(2026, 3, 31, 12, 0, 0, 250_000, UTC), timedelta(seconds=60.5))
+    assert reader.header.started_at == first
 
 
 def history(at: str) -> list[dict]:

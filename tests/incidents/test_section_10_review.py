@@ -39,7 +39,7 @@ def judged(site, value: float, **grader):
 
 
 def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at(site):
-    """I146, what people flag measures shock: impossible. A judge is compared with people on the random slice only, with
+    """I146, what people flag measures shock: impossible. A judge is compared with people on the random check only, with
     its chance on record; forty flagged sessions calibrate nothing, one detector more moves nothing.
 
     The incident's own: 73 % of what people flag is one class, so their grades say nothing of the rest.
@@ -90,7 +90,7 @@ def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_ev
         assert f"{number} of 20 blind grades" in alarms("A30")[0]
         if number in {0, 19}:
             missing = (
-                "Grade 1 more session of the random slice" if number else "Grade 20 more sessions of the random slice"
+                "Grade 1 more session of the random check" if number else "Grade 20 more sessions of the random check"
             )
             assert missing in alarms("A30")[0]
             for path in PAGES:
@@ -354,7 +354,7 @@ def test_i152_one_correction_names_every_dependent_that_it_changed(site):
     for told in told_of:
         was, now = before[told["bandit"]], after[told["bandit"]]
         assert (told["mean_before"], told["mean_after"]) == (was.arms[told["arm"]].mean, now.arms[told["arm"]].mean)
-        assert told["share_after"] == now.share_of_next_100(told["arm"])
+        assert told["share_after"] == now.next_100(told["arm"])
 
 
 def test_i152_an_undo_names_them_too_and_leaves_every_consumer_as_it_was(site):

@@ -7,7 +7,7 @@ import pytest
 import time_machine
 
 from bandit.models import Arm
-from grading.models import Flag, Grade, JudgeJob, Session
+from grading.models import Alarm, Flag, Grade, JudgeJob, Session
 from grading.monitoring.watch import inspect_session, watch
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
@@ -207,6 +207,15 @@ def test_renamed_tool_is_named_and_its_sessions_are_not_graded_low(site):
     watch()
     (finding,) = alarms("A53")
     assert finding == "Claude Code 2.1.100: 2 of 2 calls are of unknown tools: Terminal."
+
+
+@pytest.mark.postgresql
+def test_a_log_that_names_an_endless_version_does_not_stop_the_rule(site):
+    log = logs.claude("s1", ("pytest -q", "8 passed")).replace(b'"name": "Bash"', b'"name": "Terminal"')
+    submit("s1", log=log.replace(b'"2.1.100"', b'"2.1.%s"' % (b"0" * 400)))
+    watch()
+    (alarm,) = Alarm.objects.filter(rule="A53", resolved_at=None)
+    assert alarm.about == f"Claude Code 2.1.{'0' * 56}"
 
 
 def test_tools_of_mcp_servers_are_no_change_of_a_format(site):

@@ -144,7 +144,7 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(site, client):
     html = flat(client.get("/"))
     assert ".05<small>mean error</small>" in html
     assert "over 2 blind pairs" in html
-    assert "random slice graded by claude-sonnet-5-5" in html
+    assert "random check of claude-sonnet-5-5" in html
 
 
 def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each(site):

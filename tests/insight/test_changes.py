@@ -1,5 +1,6 @@
 """What changed between two weeks of a site, from its rows to the sentences."""
 
+import dataclasses
 import datetime as dt
 
 import pytest
@@ -39,6 +40,25 @@ def test_parts_of_two_weeks(site):
     assert values(change) == pytest.approx({"mix": 0.0075, "within": -0.0525, "graders": 0, "missing": 0})
     assert change.missing_low is None
     assert "20 sessions earned .455 on average, down .045" in text(change)
+
+
+def test_only_the_week_before_is_called_so(site):
+    day = dt.timedelta(days=1)
+    earlier = Span(first=BEFORE.first - 14 * day, last=BEFORE.last - 14 * day)
+    for span in (earlier, BEFORE, AFTER):
+        hand_in(site, span, [0.5, 0.6])
+    assert "as the week before" in text(changes.compare(BEFORE, AFTER))
+    assert "as 2 Mar – 8 Mar" in text(changes.compare(earlier, AFTER))
+    two_weeks = Span(first=AFTER.first, last=AFTER.last + 7 * day)
+    assert "as 16 Mar – 22 Mar" in text(changes.compare(BEFORE, two_weeks))
+
+
+def test_provisional_rewards_are_named_beside_rewards_only(site):
+    hand_in(site, AFTER, [0.5, 0.6], minutes=4)
+    for measure, says_so in (("reward", True), ("minutes", False)):
+        change = changes.compare(BEFORE, AFTER, measure=measure)
+        change = dataclasses.replace(change, after=dataclasses.replace(change.after, provisional=2))
+        assert ("2 of these rewards are provisional" in sentences.write_headline(change)) is says_so
 
 
 @pytest.mark.postgresql

@@ -4,16 +4,29 @@ import datetime as dt
 
 import numpy as np
 import pytest
+import time_machine
 
+from bandit.models import Arm
 from benchmarks.compared import store
 from benchmarks.compared.world import live, steady
 from grading.insight import agents, marks, sentences, since
 from grading.insight.core.advisory import allot
 from grading.insight.core.effects import group_marks
-from grading.insight.core.results import EffectFinding, MarkKind, Span, TimeMark
-from grading.models import InstructionKey, Rubric, RubricActivation, SessionFacts, StoredReading
+from grading.insight.core.results import AgentCard, EffectFinding, MarkKind, Span, TimeMark
+from grading.models import (
+    InstructionKey,
+    Quota,
+    QuotaTransition,
+    Rubric,
+    RubricActivation,
+    Session,
+    SessionFacts,
+    StoredReading,
+)
+from grading.models.quota import QuotaState
 from tests.insight.core.tables import day, table
 from tests.insight.helpers import AFTER, BEFORE, hand_in
+from tests.site import NOON
 
 pytestmark = pytest.mark.django_db
 DAYS, CHANGE = 84, 56
@@ -105,6 +118,31 @@ def test_few_sessions_are_not_enough_for_a_card(site):
     assert "not enough data. 3 graded sessions, but 20 are needed." in sentences.write_agent(card)
 
 
+def test_too_few_sessions_are_said_once_for_all_agents():
+    """Only the sentence of an agent that varies too much stands by itself."""
+    few = [
+        AgentCard(
+            harness=harness,
+            model="m-1",
+            sessions=50,
+            shared=shared,
+            reward=None,
+            cost=None,
+            minutes=None,
+            is_best=False,
+            why="its sessions vary too much",
+        )
+        for harness, shared in (("codex", 14), ("gptme", 3), ("aider", 40))
+    ]
+    assert sentences.write_too_few(few) == [
+        (
+            "20 graded sessions on work that another harness also does are needed to compare: codex with m-1 has 14, "
+            "gptme with m-1 has 3."
+        ),
+        "aider with m-1: not enough data. Its sessions vary too much.",
+    ]
+
+
 @pytest.mark.usefixtures("noon")
 def test_a_version_is_a_mark_with_its_fifth_session(site):
     """One odd session, or one that claims an odd version, is none; nor is the first version of all."""
@@ -116,6 +154,39 @@ def test_a_version_is_a_mark_with_its_fifth_session(site):
     (found,) = marks.load_marks(whole)
     assert (found.kind, found.label, found.day) == (MarkKind.VERSION, "Claude Code 2.0", AFTER.first)
     assert [each.label for each in marks.load_marks(AFTER)] == ["Claude Code 2.0"]
+
+
+@pytest.mark.usefixtures("noon")
+def test_a_version_of_merged_harnesses_is_one_mark(site):
+    hand_in(site, BEFORE, [0.5] * 6, version="1.0")
+    hand_in(site, AFTER, [0.5] * 3, version="2.0")
+    others = hand_in(site, AFTER, [0.5] * 3, version="2.0")
+    into = Arm.objects.get(bandit__name="harness", name="claude-code")
+    arm = Arm.objects.create(bandit=into.bandit, name="claude", merged_into=into)
+    Session.objects.filter(pk__in=[each.pk for each in others]).update(harness=arm)
+    (found,) = marks.load_marks(Span(first=BEFORE.first, last=AFTER.last))
+    assert (found.label, found.day) == ("Claude Code 2.0", AFTER.first)
+
+
+@pytest.mark.usefixtures("noon")
+def test_sessions_that_claim_odd_versions_hide_no_mark(site, monkeypatch):
+    monkeypatch.setattr(marks, "MAX_PER_KIND", 2)
+    hand_in(site, BEFORE, [0.5] * 6, version="1.0")
+    hand_in(site, AFTER, [0.5] * 5, version="2.0")
+    for number in range(5):
+        hand_in(site, Span(first=AFTER.last, last=AFTER.last), [0.5], version=f"odd {number}")
+    whole = Span(first=BEFORE.first, last=AFTER.last)
+    assert [each.label for each in marks.load_marks(whole)] == ["Claude Code 2.0"]
+
+
+@pytest.mark.usefixtures("noon")
+def test_an_outage_is_a_mark_after_an_hour():
+    quota = Quota.objects.create(key="k", model="m", state=QuotaState.EXHAUSTED)
+    QuotaTransition.objects.create(quota=quota, state=QuotaState.EXHAUSTED, at=NOON - dt.timedelta(minutes=59))
+    today = Span(first=NOON.date(), last=NOON.date())
+    assert marks.load_marks(today) == ()
+    with time_machine.travel(NOON + dt.timedelta(minutes=1), tick=False):
+        assert [each.kind for each in marks.load_marks(today)] == [MarkKind.OUTAGE]
 
 
 @pytest.mark.usefixtures("noon")

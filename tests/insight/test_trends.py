@@ -53,6 +53,14 @@ def test_interval_of_four_days_counts_days(site):
     assert (mean.low, mean.high) == (pytest.approx(0.3981, abs=1e-4), pytest.approx(0.7019, abs=1e-4))
 
 
+def test_equal_values_have_no_interval(site):
+    """Two rewards of .33 don't show that the next one will be .33."""
+    for _ in range(2):
+        session(site, 23, 0.33)
+    mean = load_trend("reward", SPAN).whole.points[0].mean
+    assert (mean.value, mean.low, mean.high) == (pytest.approx(0.33), None, None)
+
+
 def test_days_and_weeks_have_no_gaps():
     assert cut(SPAN, TrendStep.WEEK) == [
         Span(first=MONDAY, last=dt.date(2026, 3, 29)),

@@ -274,6 +274,18 @@ def test_the_page_says_how_many_of_too_many_sessions_were_examined(site, client,
     assert "Only the latest 1 sessions were counted." in flat(client.get("/categories/"))
 
 
+def test_the_page_counts_where_the_categories_came_from(site, client):
+    client.force_login(site.person("olga", "operator"))
+    rule()
+    site.upload("s-1", log("s-1"), category=None)
+    Agent("eve").send("s-2", category="news", journal="Read the news.")
+    given = client.get("/categories/").context["given"]
+    assert given == [
+        {"name": "news", "total": 1, "origins": [("the agent’s own word", 1)]},
+        {"name": "triage", "total": 1, "origins": [("set by a rule", 1)]},
+    ]
+
+
 def test_a_rule_that_is_off_catches_nothing(site):
     site.upload("s-1", log("s-1"), category=None)
     assert reach.uncategorised([rule(is_on=False)]).count == 0

@@ -194,6 +194,17 @@ def test_every_file_can_be_listed_safely(folder, capsys):
     assert not page.found.filter(path__contains="ghp_").exists()
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_name_that_is_no_utf_8_stops_nothing(tmp_path, capsys, processes):
+    """Names from an old system, in Latin-1; the files have the same size, so that their bytes are compared."""
+    for number, name in enumerate((b"caf\xe9", b"th\xe9")):
+        words = (("user", f"hi {number}"), ("assistant", "ho"))
+        write(tmp_path / os.fsdecode(name) / "conversation.jsonl", logs.gptme(*words))
+    assert tally(run(capsys, tmp_path, processes=processes)) == {"imported": 2, "files": 2}
+    assert {session.external_id for session in Session.objects.all()} == {"caf\ufffd", "th\ufffd"}
+
+
 def test_only_the_beginning_of_what_is_no_log_is_read(tmp_path):
     read = BytesIO(b"Lorem ipsum dolor sit amet.\n" * 1_000_000)
     with pytest.raises(formats.UnknownFormat):

@@ -452,6 +452,15 @@ def test_a_session_that_went_on_keeps_its_widest_span(site):
     assert (session.started_at, session.ended_at) == (NOON - dt.timedelta(hours=1), later)
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_session_without_a_stated_end_ends_with_its_longest_log(site, order):
+    short, long = logs.claude("71a3", logs.COMMIT), logs.claude("71a3", logs.COMMIT, ("ls", "a"))
+    long = long.replace(b"11:40:00", b"11:50:00")
+    for number in order:
+        session = site.upload("71a3", (short, long)[number], ended_at=None).session
+    assert session.ended_at == dt.datetime(2026, 3, 31, 11, 50, tzinfo=dt.UTC)
+
+
 def test_two_agents_may_use_the_same_session_id(site):
     assert site.upload("1").session != site.upload("1", agent="alice").session
 

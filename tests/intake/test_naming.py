@@ -106,6 +106,12 @@ def test_the_page_names_a_model_and_says_how_many_are_left(site, operator):
     assert "Every model has a name." in page
 
 
+def test_a_site_without_models_says_so(operator):
+    page = flat(operator.get(PAGE))
+    assert "No session has named a model yet." in page
+    assert "Every model has a name." not in page
+
+
 def test_a_model_that_is_there_is_offered_first(site, operator):
     model = arms.add("model", "claude-opus-4-5", by="otto")
     site.session(model=DATED).judged(0.6).settle()

@@ -121,6 +121,14 @@ def store_files(storage: Path) -> list[Path]:
     return list(files)
 
 
+def test_a_message_with_an_impossible_time_stops_nothing(tmp_path):
+    files = store_files(tmp_path / "storage")
+    message = next(path for path in files if path.parent.parent.name == "message")
+    message.write_text(json.dumps({**json.loads(message.read_text()), "time": {"created": 10**400}}))
+    exports, _parts = export_sessions(files, tmp_path)
+    assert exports
+
+
 def test_older_storage_is_put_together(tmp_path):
     files = store_files(tmp_path / "storage")
     folder = tmp_path / "out"

@@ -1,6 +1,7 @@
 """The backlog in batches: through the real SDK, over a real socket, against the simulator's batch endpoints."""
 
 import datetime as dt
+import io
 import json
 import uuid
 
@@ -188,6 +189,21 @@ def test_a_day_s_budget_bounds_a_batch(site, sim):
     held = quota.current()
     assert (held.state, held.reason) == (QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
     assert polled() == 5
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_batch_that_the_budget_cuts_short_is_sent_outside_any_transaction(site, sim):
+    """As the schedule sends it. PostgreSQL locks rows only within a transaction."""
+    backlog(site, 3)
+    budget.set_policy(by=None, daily_budget_usd=1)
+    usd = batches.gather(judges.first(), io.BytesIO()).usd / 3
+    JudgeJob.objects.all().queue_again()
+    budget.set_policy(by=None, daily_budget_usd=usd * 2.5)
+    assert batches.send() == 2
+    assert JudgeBatch.objects.get().state == BatchState.RUNNING
+    held = quota.current()
+    assert (held.state, held.reason) == (QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
 
 
 def test_a_batch_is_no_larger_than_the_service_takes(site, sim, monkeypatch):

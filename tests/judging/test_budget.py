@@ -92,6 +92,16 @@ def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(s
     assert budget.spent_today(timezone.now()) == pytest.approx(lost.estimated_usd)
 
 
+def test_a_reply_whose_tokens_cannot_be_read_counts_as_estimated(site, sim):
+    budget.set_policy(by=None, repeat_share=0)
+    sim.script({"mode": "verdict", "cache_read_tokens": 10**9})  # the input's count is negative
+    site.judge_job()
+    worker.pump()
+    row = JudgeAttempt.objects.get()
+    assert (row.outcome, row.cost_usd) == ("graded", None)
+    assert budget.spent_today(timezone.now()) == pytest.approx(row.estimated_usd)
+
+
 def test_a_verdict_counts_at_its_cost_not_at_its_estimate(site, sim):
     budget.set_policy(by=None, repeat_share=0)
     site.judge_job()

@@ -4,12 +4,13 @@ import datetime as dt
 
 import pytest
 import redis
+import time_machine
 from django.utils import timezone
 
 from grading.judging import enqueuing, judges, sweeper, worker
-from grading.judging.allowance import limiter, quota
+from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import LONGEST_WAIT
-from grading.models import Grade, JudgeAttempt, JudgeJob
+from grading.models import Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.review import shares as review_shares
@@ -95,6 +96,17 @@ def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
     assert take_turn(turn) is HoldReason.NO_ROOM
     assert not sim.calls
     assert JudgeJob.objects.get().state == JobState.QUEUED
+
+
+def test_a_call_has_a_whole_lease_however_long_its_evidence_took_to_read(site, sim, settings):
+    started = timezone.now()
+    turn = worker.claim(job(site, "large").pk)
+    attempt = worker.begin(turn, None)
+    with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS - 5), tick=True):
+        assert worker.may_send(turn, attempt, 0.01)
+    with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS + 60), tick=True):
+        sweeper.sweep()
+    assert JudgeJob.objects.get().state == JobState.LEASED
 
 
 # --- fallback --------------------------------------------------------------------------------------------------------
@@ -233,6 +245,34 @@ def test_a_pause_keeps_an_outage_that_is_not_over(site, sim):
     quota.pause(by=None)
     quota.resume(by=None)
     assert (quota.current().state, quota.current().until) == (QuotaState.EXHAUSTED, until)
+
+
+def test_after_a_pause_one_probe_finds_out_whether_an_outage_is_over(site, sim):
+    """Its first probe, of which the transition knows, was due long ago; others have failed since."""
+    sim.mode = "no_credit"
+    job(site, "one")
+    job(site, "two")
+    worker.pump()
+    Quota.objects.update(until=timezone.now())
+    worker.pump()
+    later = timezone.now() + dt.timedelta(hours=1)
+    quota.pause(by=None)
+    with time_machine.travel(later, tick=True):
+        quota.resume(by=None)
+        assert quota.current().state == QuotaState.EXHAUSTED
+        calls = len(sim.calls)
+        worker.pump()
+        assert len(sim.calls) == calls + 1
+
+
+def test_a_budget_that_was_raised_during_a_pause_holds_nothing_back_after_it(site, sim):
+    budget.set_policy(by=None, daily_budget_usd=0)
+    job(site, "one")
+    assert worker.pump() == 0
+    quota.pause(by=None)
+    budget.set_policy(by=None, daily_budget_usd=None)
+    quota.resume(by=None)
+    assert worker.pump() == 1
 
 
 def test_an_answer_during_a_pause_does_not_end_it(site, sim):

@@ -180,6 +180,19 @@ def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(site, sim, redi
     assert states() == [QuotaState.PACING, QuotaState.OPEN]
 
 
+def test_a_probe_that_meets_a_short_rate_limit_waits_no_longer_than_that(site, sim, redis_url):
+    sim.script(Mode.NO_CREDIT, {"mode": "rate_limit", "retry_after": 5})
+    with at():
+        job = site.judge_job()
+        ask(job)
+    with at(minutes=1):
+        ask(job)
+        assert (quota.current().state, quota.current().until) == (QuotaState.PACING, NOON + dt.timedelta(seconds=65))
+    with at(minutes=1, seconds=5):
+        forget_the_hold(redis_url)
+        assert ask(job) is AttemptOutcome.GRADED
+
+
 @pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
 def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(site, sim, settings, mode):
     """One call after 1, 2, 4, 8, 15 and again 15 minutes; none in between, and all of them when it is mended."""
@@ -232,6 +245,7 @@ def test_a_person_can_have_it_asked_now(site, sim):
     ask(job)
     assert sweeper.sweep() == []
     quota.probe_now()
+    assert quota.current().state == QuotaState.MISCONFIGURED
     assert sweeper.sweep() == [job.pk]
     assert ask(job) is AttemptOutcome.GRADED
     assert quota.current().state == QuotaState.OPEN

@@ -348,7 +348,28 @@ def test_ticking_none_means_none_and_not_all(site, sim, operator, olga):
     site.judged_by(sim)
     new_rubric(olga)
     page = flat(operator.get("/runs/plan/?ticked=yes"))
-    assert "No session in this selection needs judging." in page
+    assert "No session is selected." in page
+
+
+def test_a_plan_of_nothing_says_why_and_what_would_change_that(site, sim, operator):
+    site.judged_by(sim)
+    page = flat(operator.get("/runs/plan/"))
+    assert "The judge isn’t asked the same question about the same evidence twice." in page
+    assert "One session has a verdict on the present evidence" in page
+    assert 'href="/rubrics/">changed rubric</a>' in page
+    assert "The jobs wait in the queue" not in page
+
+
+def test_the_page_of_runs_says_whether_there_is_a_reason_for_one(site, sim, operator, olga):
+    assert "there is nothing to judge again" in flat(operator.get("/runs/"))
+    site.judged_by(sim)
+    page = flat(operator.get("/runs/"))
+    assert "The only verdict is by the rubrics in force" in page
+    assert "/runs/plan/" not in page
+    new_rubric(olga)
+    page = flat(operator.get("/runs/"))
+    assert "1 of 1 verdict is stale" in page
+    assert 'href="/runs/plan/?stale=yes">Judge 1 again…' in page
 
 
 def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(site, sim, operator, olga, monkeypatch):

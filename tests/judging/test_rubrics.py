@@ -284,6 +284,18 @@ def test_a_trial_is_on_record_and_never_enters_the_chain(site, sim, operator, ol
         assert text in page
 
 
+def test_a_trial_offers_sessions_of_the_rubrics_kind_first(site, operator):
+    address = f"/rubrics/{first().pk}/try/"
+    assert "there is nothing to try this rubric on" in flat(operator.get(address))
+    production = site.session("code", ago=dt.timedelta(days=2)).judged(0.6).settle()
+    reading = site.session("news").judged(0.6).settle()
+    page = operator.get(address)
+    assert [each["session"] for each in page.context["candidates"]] == [production, reading]
+    assert f"?{page.context['candidates'][0]['query']}" in flat(page)
+    assert "reading, usually another rubric" in flat(page)
+    assert "candidates" not in operator.get(address, {"session": production.external_id}).context
+
+
 def test_a_dimension_named_score_does_not_hide_the_score():
     """A trial's table has a row for each, even if their names look the same."""
     before = Grade(value=0.5, evidence={"dimensions": {"score": 0.1}})

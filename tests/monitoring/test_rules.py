@@ -14,11 +14,11 @@ from bandit import versions
 from bandit.core.calibration import FallbackCalibration, KindEstimate
 from bandit.models import Arm
 from grading.models import Flag, Grade, Session
-from grading.monitoring.alarms import open_alarms
+from grading.monitoring.alarms import open_alarms, run_rules
 from grading.monitoring.operation import incomplete
 from grading.monitoring.rewards import collapse, disagreement, drift
 from grading.monitoring.sessions import repeated
-from grading.monitoring.watch import inspect_session, watch
+from grading.monitoring.watch import acknowledge, inspect_session, watch
 from grading.review import corrections
 from grading.reward import rewards
 from grading.vocabulary import Source, Status
@@ -124,6 +124,16 @@ def test_the_third_in_seven_days_is_an_alarm_about_the_agent(site):
     site.upload("other", logs.claude("operator", logs.COMMIT, padding=7_000), agent="eve")
     assert list(opened("A5")) == ["bob"]
     assert "3 sessions of bob" in opened("A5")["bob"]
+
+
+def test_another_agents_flag_reopens_no_acknowledged_alarm(site):
+    for n in range(3):
+        site.upload(f"s{n}", logs.claude("operator", logs.COMMIT, padding=6_000 + n))
+    acknowledge(open_alarms().get(rule="A5"), site.person("rita", "reviewer"))
+    site.upload("other", logs.claude("operator", logs.COMMIT, padding=7_000), agent="eve")
+    assert open_alarms().get(rule="A5").acknowledged_by is not None
+    site.upload("s3", logs.claude("operator", logs.COMMIT, padding=8_000))
+    assert open_alarms().get(rule="A5").acknowledged_by is None
 
 
 # --- missing fields ---------------------------------------------------------------------------------------------------
@@ -373,6 +383,18 @@ def test_a_slice_whose_difference_drifts_is_told(site):
     assert "Before, they were 0.11 above" in said
 
 
+def test_a_disagreement_reopens_no_acknowledged_alarm_about_a_slice(site):
+    """Each session of a slice that drifts may disagree, and its flag opens no alarm by itself."""
+    history(site, 0.35)
+    usually(0.0)
+    run_rules([disagreement], timezone.now())
+    acknowledge(open_alarms().get(rule="A3"), site.person("rita", "reviewer"))
+    both(site, 0.9, 0.05)
+    assert flags("A3")
+    run_rules([disagreement], timezone.now())
+    assert open_alarms().get(rule="A3").acknowledged_by is not None
+
+
 def test_where_nothing_changes_no_slice_is_told(site):
     history(site, 0.0)
     assert look(disagreement) == {}
@@ -422,6 +444,20 @@ def test_a_drift_names_its_cell(site):
     assert list(found) == ["claude-code × opus × code"]
     assert "0.40 on average since" in found["claude-code × opus × code"]
     assert "0.69 before" in found["claude-code × opus × code"]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+@pytest.mark.parametrize("rule", [disagreement, drift])
+def test_day_of_a_change_is_the_sites(site, rule, zone):
+    if rule is disagreement:
+        history(site, 0.35)
+    else:
+        judged(site, 120, {"code": (1, 0.7), "infra": (1, 0.6)}, first_day=50, seed=5)
+        judged(site, 60, {"code": (1, 0.4), "infra": (1, 0.6)}, first_day=20, seed=2)
+    with timezone.override(zone):
+        finding = next(iter(rule.find(timezone.now())))
+        first = Session.objects.get(pk=finding.sessions[0])
+        assert f"since {timezone.localtime(first.ended_at):%-d %b}" in finding.detail
 
 
 def test_cells_that_move_with_the_judge_are_one_alarm_that_says_so(site):

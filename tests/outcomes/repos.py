@@ -37,7 +37,7 @@ class Repo:
     def commit(self, message: str, file: str = "", text: str = "") -> str:
         """Commit a file with some lines; its name is by default made from the message. Returns the hash."""
         self.minute += 1
-        path = self.folder / (file or message.rpartition(" ")[2].lower() + ".txt")
+        path = self.folder / (file or message.rpartition(" ")[2].lower().replace("/", "-") + ".txt")
         path.write_text(text or "".join(f"{message} {line}\n" for line in range(9)))
         self.git("add", "--all")
         self.git("commit", "--quiet", "-m", message)

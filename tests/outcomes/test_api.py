@@ -70,6 +70,13 @@ def test_the_graded_agent_reports_nothing(post, scope):
     assert not OutcomeRecord.objects.exists()
 
 
+@pytest.mark.postgresql
+def test_an_id_that_no_session_can_have_is_refused_in_words(post):
+    """PostgreSQL takes no NUL in a text."""
+    status, error = post("sessions/a%00b/outcomes", {"kind": "ci", "value": "pass"})
+    assert (status, error["error"]) == (422, "invalid path.session")
+
+
 def test_a_token_for_outcomes_neither_reads_nor_submits(client, session):
     _, secret = ApiToken.objects.issue(session.agent, scope=TokenScope.OUTCOMES)
     headers = {"Authorization": f"Bearer {secret}"}

@@ -103,6 +103,20 @@ def test_five_of_one_arm_on_a_day_are_one_item(judged):
     assert items[0].why.startswith("Verdicts and outcomes of 6 sessions of cross-repo contradict each other today.")
 
 
+def test_an_answered_item_stands_for_no_later_session(site, judged):
+    olga = site.person("olga", REVIEWER)
+    sessions = [judged(0.9) for _ in range(7)]
+    for session in sessions[:4]:
+        report(session, "ci", "fail")
+        answers.submit(session, olga, answer=Answer.CANNOT_JUDGE, reason="known flaky")
+    for session in sessions[4:]:
+        report(session, "ci", "fail")
+    items = ReviewItem.objects.open().filter(entered_as=QueueEntry.OUTCOME)
+    assert [item.session for item in items] == [sessions[4]]
+    assert items[0].why.startswith("Verdicts and outcomes of 7 sessions of cross-repo contradict each other today.")
+    assert ReviewItem.objects.get(session=sessions[0]).why.startswith("The verdict is 0.90")
+
+
 def test_an_item_goes_with_its_contradiction_and_comes_back(judged):
     session = judged(0.9)
     assert report(session, "landed", 0.0)

@@ -204,6 +204,25 @@ def test_a_deleted_branch_is_no_news(repo, session_with, followed):
     assert CommitSighting.objects.filter(repository=followed).count() == 2
 
 
+def test_history_stays_history_when_its_branch_is_rewritten_and_the_mirror_is_lost(repo, session_with, followed):
+    theirs = repo.commit("Theirs")
+    repo.commit("Tip")
+    Repository.objects.filter(pk=followed.pk).update(first_fetched_at=None, tips=[])
+    followed.refresh_from_db()
+    following.fetch(followed, NOON + dt.timedelta(minutes=10))
+    session = session_with(theirs)
+    run(DAY)
+    assert states(session) == [(Authorship.HISTORY, CommitState.UNKNOWN)]
+    repo.git("commit", "-q", "--amend", "-m", "Another tip")
+    repo.git("reflog", "expire", "--expire=now", "--all")
+    following.mirror_of(followed).delete()
+    repo.minute += 2 * 24 * 60
+    new = repo.commit("New")
+    run(3 * DAY)
+    assert states(session) == [(Authorship.HISTORY, CommitState.UNKNOWN)]
+    assert list(CommitSighting.objects.values_list("sha", flat=True)) == [new]
+
+
 def test_a_repository_that_cannot_be_fetched(repo, session_with, followed, tmp_path):
     repo.branch("feature")
     session = session_with(repo.commit("Part"))
@@ -280,6 +299,12 @@ def test_a_repository_without_news_is_asked_for_its_refs_alone(repo, followed, m
     repo.commit("News")
     following.fetch(followed, NOON)
     assert commands == ["ls-remote", "ls-remote", "fetch"]
+
+
+def test_a_line_separator_in_the_name_of_a_branch(repo, followed):
+    repo.git("branch", "one\u2028two")
+    following.fetch(followed, NOON)
+    assert followed.tips == [repo.head]
 
 
 def test_a_mirror_that_git_cannot_read_is_made_anew(repo, session_with, followed):

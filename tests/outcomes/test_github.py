@@ -10,6 +10,7 @@ import pytest
 from grading.models import Artifact, OutcomeRecord, Repository, SessionLanding
 from grading.models.evidence import ArtifactKind, Origin
 from grading.outcomes.github import SECRET_PURPOSE
+from grading.signals.links import pull_request
 from gradingsite.sealing import seal
 from tests.site import NOON
 
@@ -64,6 +65,15 @@ def test_a_merged_pull_request(deliver, session):
     assert deliver("pull_request", pull()) == (200, {"outcomes": 1})
     record = session.outcomes.get()
     assert (record.kind, record.result, record.url, record.witness) == ("merged", "pass", PULL, "observed")
+
+
+def test_capitals_in_the_name_of_a_repository(deliver, site, repository):
+    """Claims of pull requests are stored in lower case; GitHub writes names as their owners do."""
+    Repository.objects.filter(pk=repository.pk).update(url="https://github.com/Ada/Engine")
+    address = "https://github.com/Ada/Engine/pull/142"
+    session = site.session().with_pull_request(pull_request(address)).settle()
+    assert deliver("pull_request", pull(html_url=address)) == (200, {"outcomes": 1})
+    assert session.outcomes.get().url == address
 
 
 def test_a_pull_request_that_was_closed(deliver, session):

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 
 from grading.models.outcomes import CommitState
+from grading.outcomes import landing
 from grading.outcomes.addresses import parse
 from grading.outcomes.landing import DefaultBranch, decide
 from grading.outcomes.mirror import Mirror
@@ -39,10 +40,10 @@ def fate(address, tmp_path):
     """What became of a commit, after a fetch."""
     mirror = Mirror(tmp_path / "mirror.git")
 
-    def look_up(*commits, pulls=()):
+    def look_up(*commits, pulls=(), since=SINCE):
         mirror.fetch(parse(address), "main")
         resolved = mirror.resolve_commits(commits)
-        branch = DefaultBranch.load(mirror, "main", SINCE)
+        branch = DefaultBranch.load(mirror, "main", since)
         outcomes = decide(mirror, branch, resolved.values(), dict.fromkeys(resolved.values(), pulls))
         states = [outcomes[resolved[name]].state if name in resolved else CommitState.UNKNOWN for name in commits]
         return states[0] if len(states) == 1 else states
@@ -223,6 +224,14 @@ def test_fork(repo, fate):
     assert fate(mine) == LANDED
 
 
+def test_more_commits_than_fit_into_a_command_line(repo, tmp_path):
+    """A command may have 2 MB of arguments on Linux."""
+    (mine,) = work(repo, 1)
+    mirror = Mirror(tmp_path / "mirror.git")
+    mirror.fetch(parse(str(repo.folder)), "main")
+    assert decide(mirror, DefaultBranch.load(mirror, "main", SINCE), [mine] * 60_000, {})[mine].state == OPEN
+
+
 def test_short_hashes_and_unknown_ones(repo, fate):
     (mine,) = work(repo, 1)
     repo.merge("feature", "Merge it")
@@ -236,3 +245,47 @@ def test_a_message_that_lists_another_commit_does_not_land_it(repo, fate):
     repo.git("checkout", "--quiet", "main")
     repo.commit(f"Innocent work\n\n\x1e{own}\x1f\x1f123\x1fOpen work\x1e\n", "innocent.txt")
     assert fate(own) is OPEN
+
+
+def test_a_commit_with_an_old_date_hides_no_other(repo, fate):
+    """A clock that was wrong, or a rebase that kept the dates. `git log --since` stops at such a commit."""
+    commits = work(repo, 1)
+    repo.merge("feature", "Merge pull request #142 from ada/feature")
+    repo.minute -= 3 * 24 * 60
+    repo.commit("Dated long ago")
+    assert fate(*commits) == LANDED
+
+
+def test_squash_of_a_branch_from_before_all_that_is_read(repo, fate):
+    """Nobody had committed to the default branch for days when the session began."""
+    repo.minute += 5 * 24 * 60
+    commits = work(repo, 2)
+    repo.squash("feature", "Add the parts (#142)")
+    assert fate(*commits, since=SINCE + dt.timedelta(days=4)) == [LANDED, LANDED]
+
+
+def test_a_branch_in_place_of_a_folder_of_branches(repo, fate):
+    """git stores no `feature/next` beside `feature`, which was deleted since. Work on either is still found."""
+    commits = work(repo, 2)
+    assert fate(*commits) == [OPEN, OPEN]
+    repo.squash("feature", "Add the parts")
+    repo.git("branch", "-D", "feature")
+    (later,) = work(repo, 1, branch="feature/next")
+    assert fate(*commits, later) == [LANDED, LANDED, OPEN]
+    repo.git("checkout", "-q", "main")
+    repo.git("branch", "-D", "feature/next")
+    repo.branch("feature")
+    assert fate(later, repo.commit("Something else")) == [OPEN, OPEN]
+
+
+def test_a_branch_that_lives_on_beside_the_default_branch_costs_little(repo, fate, monkeypatch):
+    """A squash of five commits is recognised, and only the first five commits are compared as such."""
+    monkeypatch.setattr(landing, "MAX_BRANCH", 5)
+    commits = work(repo, 12, branch="develop")
+    compared, compare = [], Mirror.patch_ids_between
+    monkeypatch.setattr(Mirror, "patch_ids_between", lambda self, pairs: compared.append(pairs) or compare(self, pairs))
+    assert fate(*commits) == [OPEN] * 12
+    assert [set(pairs) for pairs in compared] == [set(commits[:5])]
+    five = work(repo, 5)
+    repo.squash("feature", "Add the parts")
+    assert fate(*five) == [LANDED] * 5

@@ -230,6 +230,16 @@ def test_the_same_log_again_is_no_offence(hook):
     assert not session.proposals.exists()
 
 
+def test_facts_that_came_too_late_take_no_effect_when_they_are_sent_again(agent):
+    session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
+    judged(session, 0.9)
+    for _ in range(2):
+        agent.sends(facts={"exit_code": 0})
+        session.refresh_from_db()
+        assert session.exit_code is None
+    assert session.proposals.count() == 1
+
+
 def test_another_reason_each_time_fills_no_table(agent):
     session = agent.sends(transcript=logs.claude("s1", logs.COMMIT)).session
     judged(session, 0.2)
@@ -287,6 +297,38 @@ def test_a_bad_session_is_not_dated_away(agent):
     assert receipt.session.proposals.get().value == {"ended_at": long_ago.isoformat().replace("+00:00", "Z")}
     ahead = agent.sends("s2", category="code", at=now + dt.timedelta(minutes=40)).session
     assert ahead.ended_at < now + dt.timedelta(minutes=6)
+
+
+def test_a_session_is_not_dated_ahead_by_a_second_submission(agent):
+    now = timezone.now()
+    session = agent.sends(category="code", at=now - dt.timedelta(hours=3)).session
+    ahead = now + dt.timedelta(hours=20)
+    receipt = agent.sends(at=ahead)
+    session.refresh_from_db()
+    assert session.ended_at < now + dt.timedelta(minutes=6)
+    assert [problem.code for problem in receipt.problems] == ["out_of_bounds"]
+    assert session.proposals.get().value == {"ended_at": ahead.isoformat().replace("+00:00", "Z")}
+
+
+def test_a_session_is_not_dated_ahead_by_a_longer_log(agent):
+    now = timezone.now()
+    log = logs.claude("s1", logs.COMMIT)
+    session = agent.sends(category="code", transcript=log, at=now - dt.timedelta(hours=3)).session
+    judged(session, 0.9)
+    longer = logs.claude("s1", logs.COMMIT, ("ls", "a"))
+    agent.sends(transcript=longer, at=now + dt.timedelta(hours=20))
+    session.refresh_from_db()
+    assert now - dt.timedelta(hours=1) < session.ended_at < now + dt.timedelta(minutes=6)
+
+
+def test_the_end_does_not_move_in_small_steps(agent):
+    end = timezone.now() - dt.timedelta(hours=3)
+    session = agent.sends(category="code", transcript=logs.claude("s1", logs.COMMIT), at=end).session
+    judged(session, 0.9)
+    for number in range(1, 4):
+        agent.sends(at=end + number * dt.timedelta(minutes=4))
+    session.refresh_from_db()
+    assert session.ended_at == end
 
 
 def test_a_session_ends_after_its_decision(agent):

@@ -27,15 +27,15 @@ def today(part, whole):
     [
         (
             {"any_sessions": False},
-            "There are no rewards yet.",
-            "None of your own sessions has arrived yet.",
+            "No rewards yet.",
+            "None of your own sessions has arrived.",
             "Connect an agent",
             "connect",
         ),
         (
             {"trouble": OUT, "today": today(23, 52), "contradicted": 5},
             "Not fully.",
-            f"{OUT}: 23 of today’s 52 rewards are provisional, and 5 rewards contradict a commit or a pull request.",
+            f"{OUT}: 23 of today’s 52 rewards are provisional. 5 rewards contradict a commit or a pull request.",
             "Review the five",
             "review?rule=A1",
         ),

@@ -78,6 +78,16 @@ class TwoLiveRewardsOfOneSession(TestCase):
         self.check()
         assert ledger.live_entries("category", [first.observation]).get().arm.name == "news"
 
+    def test_what_changes_in_the_other_bandits_during_a_merge_keeps_its_context(self):
+        self.begin()
+        first = self.sessions[0]
+        self.act("merge", ("category", "news", "social"), 0)
+        SessionLesson.objects.filter(session=first).update(salience=0.5)
+        rewards.settle(first)
+        self.act("part", ("category", "news"), 1)
+        entry = ledger.live_entries("lesson", [first.observation]).get()
+        assert (entry.grader.salience, entry.grader.context) == (50, "news")
+
     def act(self, verb, about, number):
         if verb in {"verdict", "correct"}:
             session, value = self.sessions[about[0]], about[1]
@@ -111,15 +121,8 @@ class TwoLiveRewardsOfOneSession(TestCase):
 
 
 def buckets():
-    """Every bucket that holds anything; a context that was merged stands for the arm that it is now."""
-    now = {each.name: each.current.name for each in Arm.objects.in_bandit("category").select_related("merged_into")}
-    columns = ("source", "model", "stratum", "salience", "version", "view", "witness", "standing", "agent")
-    rows = Bucket.objects.exclude(n=0).values_list(
-        "bandit__name", "arm__name", "effective_day", *(f"grader__{name}" for name in columns), "grader__context", "n",
-        "s", "q", "cost", "costed",
-    )  # fmt: skip
-    sums = {}
-    for *key, context, n, s, q, cost, costed in rows:
-        at = (*key, now.get(context, context))
-        sums[at] = tuple(map(sum, zip(sums.get(at, (0,) * 5), (n, s, q, cost, costed), strict=True)))
-    return sums
+    """Every bucket that holds anything."""
+    columns = ("source", "model", "stratum", "salience", "version", "view", "witness", "standing", "agent", "context")
+    grader = [f"grader__{name}" for name in columns]
+    key = ("bandit__name", "arm__name", "effective_day", *grader)
+    return sorted(Bucket.objects.exclude(n=0).values_list(*key, "n", "s", "q", "cost", "costed"))

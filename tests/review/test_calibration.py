@@ -1,4 +1,4 @@
-"""The judge against people: blind, on the random slice, one grader at a time."""
+"""The judge against people: blind, on the random check, one grader at a time."""
 
 import datetime as dt
 from collections import defaultdict

@@ -5,7 +5,8 @@ import datetime as dt
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from bandit.reading import posterior_of
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
@@ -418,16 +419,43 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
             "observations_after": after.arms[arm].observations,
             "mean_before": before.arms[arm].mean,
             "mean_after": held.arms[arm].mean,
-            "share_before": before.share_of_next_100(arm),
-            "share_after": held.share_of_next_100(arm),
+            "share_before": before.next_100(arm),
+            "share_after": held.next_100(arm),
         }
         assert before.arms[arm].mean != after.arms[arm].mean
     assert moves_of(answer.effects) == touched
 
 
+def test_the_previews_of_several_grades_are_those_of_each(site, rita):
+    """A grade that counts is replaced, and the arm that ran is the category's; another grade costs no more queries."""
+    for judged_value in (0.3, 0.5, 0.9):
+        site.session("code", harness="gptme").judged(judged_value).recheck()
+    session = waits(site, 0.45)
+    each_alone = [
+        next(move for move in promises.arm_moves([(session, value)]) if move.touched and move.bandit == "category")
+        for value in (0.2, 0.5, 1.0)
+    ]
+    assert promises.answer_moves(session, (0.2, 0.5, 1.0)) == each_alone
+    assert len({move.mean_after for move in each_alone}) == 3
+    counts = []
+    for values in ((0.2,), (0.2, 0.5, 0.8)):
+        with CaptureQueriesContext(connection) as queries:
+            promises.answer_moves(session, values)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_without_a_category_the_previews_are_of_the_harness(site, rita):
+    session = site.session(None, harness="gptme").judged(0.3).recheck()
+    (alone,) = [move for move in promises.arm_moves([(session, 0.7)]) if move.touched]
+    assert promises.answer_moves(session, (0.7,)) == [alone]
+    assert (alone.bandit, alone.arm) == ("harness", "gptme")
+
+
 def test_a_session_without_arms_teaches_nobody(site, rita):
     session = site.session(None, harness=None).judged(0.5).recheck()
     assert list(promises.arm_moves([(session, 0.5)])) == []
+    assert promises.answer_moves(session, (0.5,)) == []
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []
     assert answer.effects["reward"] == {"before": 0.5, "after": 0.5, "source_before": "judge"}

@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from bandit import audit, ledger
+from bandit.core.machine_human import Offset
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
-from bandit.versions import accepted_calibration, latest
+from bandit.versions import accepted_calibration, latest, set_calibration
 from grading import tasks
 from grading.models import Alarm, ApiToken
 from grading.monitoring.rule import RULES, Severity
@@ -121,19 +122,90 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     page = page_of(client, session)
     shown = tile(page, "trajectory")
     assert f"≈ {value}<small>on the judge’s scale</small>" in shown
-    assert f"raw .20 · {pairs} · {error} for one session" in shown
+    assert f"raw .20 · {pairs} · {error} for one session · counts 0" in re.sub(r"<[^>]+>", "", shown)
     assert f"On the judge’s scale, this reward is ≈ {value} ({error}; {pairs})." in page
-    assert "arm has enough verdicts, so the bandit uses an estimate from judged sessions instead." in page
+    estimate = number(evidence_of("code", "trajectory").mean)
+    assert estimate != value
+    assert "The arm code has enough verdicts, so the category bandit doesn’t use this number." in page
+    assert f"It uses ≈\xa0{estimate}, its estimate for such sessions." in page
     changed = page.partition("What it changed")[2]
-    assert f'≈ {value} <span class="dim">raw .20</span>' in changed
+    assert f'≈ {estimate} <span class="dim raw">raw .20</span>' in changed
     assert '<td class="right">0</td>' in changed
     # In an arm without verdicts it counts.
     page = page_of(client, calibration_cast.fell_back(0.2, arm="news"))
-    assert "The reward counts as .30 of a verdict." in page
+    assert f"<small> ≈ {value} on the judge’s scale </small>" in page
+    assert "The category bandit uses this number and counts it as .3 of a verdict." in page
+    assert f'≈ {value} <span class="dim raw">raw .20</span>' in page.partition("What it changed")[2]
     # One that the judge graded too.
     page = page_of(client, calibration_cast.judged(0.2, 0.6, arm="code"))
     assert f"≈ {value}<small>" in tile(page, "trajectory")
+    assert f"raw .20 · {pairs} · would count 0" in tile(page, "trajectory")
     assert "On the judge’s scale, this reward is" not in page
+
+
+def evidence_of(arm, source, bandit="category"):
+    """What the bandit itself has of this source in this arm."""
+    (evidence,) = [each for each in posterior_of(bandit, NOON).arms[arm].evidence if each.source == source]
+    return evidence
+
+
+def test_each_bandit_is_shown_with_the_number_that_it_uses(client, otto):
+    """Every bandit has its own calibration: the harness bandit has none until somebody puts one in force."""
+    calibration_cast.pairs(6)
+    calibration_cast.put(otto)
+    session = calibration_cast.fell_back(0.2, arm="news", harness="gptme")
+    client.force_login(otto)
+
+    def rows():
+        reply = client.get(session.get_absolute_url())
+        return {row["entry"].bandit.name: row for row in reply.context["applied_rewards"]}
+
+    used = {
+        name: evidence_of(arm, "trajectory", name).mean for name, arm in (("category", "news"), ("harness", "gptme"))
+    }
+    assert used["harness"] == pytest.approx(0.2)
+    shown = rows()
+    assert shown["category"]["read"].value == pytest.approx(used["category"])
+    assert shown["category"]["read"].how == "on the judge’s scale"
+    assert evidence_of("gptme", "trajectory", "harness").mean == pytest.approx(0.2)
+    assert shown["harness"]["read"] is None
+    calibration_cast.put(otto, name="harness")
+    shown = rows()
+    assert shown["harness"]["read"].value == pytest.approx(evidence_of("gptme", "trajectory", "harness").mean)
+    assert shown["harness"]["read"].value > 0.3
+
+
+def test_a_baseline_and_peoples_grades_move_the_number_that_is_shown(client, otto):
+    """The harness bandit compares a reward with its category; people graded the judge's sessions .3 higher."""
+    for _ in range(10):
+        calibration_cast.judged(None, 0.8, arm="code", ago=DAY * 2)
+        calibration_cast.judged(None, 0.3, arm="infra", ago=DAY * 2)
+    offset = Offset(arm="code", source="judge", stratum="", offset=0.1, pairs=9, low=0.0, high=0.2)
+    set_calibration("category", None, [offset], version=2, by="otto", accepted=True)
+    session = calibration_cast.judged(None, 0.5, arm="code", harness="gptme")
+    client.force_login(otto)
+    reply = client.get(session.get_absolute_url())
+    read = {row["entry"].bandit.name: row["read"] for row in reply.context["applied_rewards"]}
+    assert (read["category"].value, read["category"].how) == (pytest.approx(0.6), "corrected by people’s grades")
+    assert read["harness"].how == "compared with its category"
+    assert read["harness"].value == pytest.approx(evidence_of("gptme", "judge", "harness").mean)
+    assert read["harness"].value < 0.45
+    page = html.unescape(flat(reply))
+    assert "The category bandit uses ≈\xa0.60, corrected by people’s grades." in page
+    foot = "≈ is the number that the bandit uses: corrected by people’s grades; compared with its category."
+    assert foot in page
+
+
+def test_an_ungraded_session_says_whether_bandits_estimate_it(client, otto):
+    session = calibration_cast.fell_back(None, arm="code")
+    client.force_login(otto)
+    assert "Until then, this session changes no arm." in page_of(client, session)
+    calibration_cast.pairs(6)
+    calibration_cast.judged(None, 0.1, arm="code")
+    calibration_cast.put(otto)
+    page = page_of(client, session)
+    assert "Until then, calibrated bandits estimate this session from judged ones like it." in page
+    assert "changes no arm." not in page
 
 
 def test_a_fallback_that_counts_0_says_so(client, otto):

@@ -1,4 +1,4 @@
-"""Offsets are learned from people's grades of the random slice and from nothing else, and can be taken back (I146)."""
+"""Offsets are learned from people's grades of the random check and from nothing else, and can be taken back (I146)."""
 
 import datetime as dt
 

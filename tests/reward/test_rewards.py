@@ -1,5 +1,7 @@
 """Settling, correcting and undoing leave the bandits exactly as if only the final grades had ever been (L4, L5)."""
 
+import datetime as dt
+
 import pytest
 import time_machine
 from django.db import DatabaseError, IntegrityError, transaction
@@ -339,5 +341,20 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(site, value):
         corrections.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", NOON)
     assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)
-    assert promised.share_after == now.share_of_next_100("cross-repo")
+    assert promised.share_after == now.next_100("cross-repo")
     assert promised.mean_before != promised.mean_after
+
+
+@pytest.mark.django_db
+def test_the_preview_counts_a_corrected_session_as_its_agents(site):
+    """Bob's sessions of one day are capped only while another agent has ten rewards of earlier days."""
+    reviewer = site.person("rita", "reviewer")
+    ago = dt.timedelta(days=1)
+    for _ in range(5):
+        site.session("code", agent="bob", ago=ago).judged(0.9).settle()
+    corrected, *_ = [site.session("news", agent="alice", ago=ago).judged(0.4).settle() for _ in range(10)]
+    with time_machine.travel(NOON, tick=False):
+        outlooks = {bandit: after for bandit, _before, after, _ran in promises.outlooks([(corrected, 0.5)])}
+        corrections.record_correction(corrected, reviewer, value=0.5, reason="r")
+        now = posterior_of("harness", NOON)
+    assert outlooks["harness"].arms["claude-code"].mean == now.arms["claude-code"].mean

@@ -115,6 +115,31 @@ def test_a_page_of_an_arm_offers_what_can_be_undone(operator):
     assert ArmEvent.objects.count() == 6
 
 
+def test_the_page_opens_with_what_the_arm_earned_and_folds_its_forms(site, operator):
+    session = site.session("news", title="Read the changelog").judged(0.6).settle()
+    page = read(operator, page_of("news"))
+    sections = ["Estimate of the mean", "Grades behind it", "Latest sessions", "Change this arm"]
+    places = [page.index(f"<h2>{title}</h2>") for title in sections]
+    assert places == sorted(places)
+    assert f'href="{session.get_absolute_url()}">Read the changelog</a>' in page
+    assert 'href="/sessions/?category=news"' in page
+    assert '<details class="card">' in page
+    assert "<details open" not in page
+
+
+def test_an_arm_that_never_ran_says_what_will_appear(operator):
+    page = read(operator, page_of("news"))
+    assert "No session has run this arm yet." in page
+    assert "the prior, as no session has been graded yet" in page
+    assert "Grades behind it" not in page
+
+
+def test_a_merged_arms_sessions_are_listed_with_the_other_arm(site, operator):
+    session = site.session("triage").judged(0.6).settle()
+    merging.merge(arm("triage"), arm("infra"), by="rita")
+    assert list(operator.get(page_of("infra")).context["latest"]) == [session]
+
+
 def test_names_come_and_go(operator):
     assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines is now an alias of news."
     assert "head-lines" in read(operator, page_of("news"))

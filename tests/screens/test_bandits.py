@@ -188,7 +188,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(site, reviewer)
     regraded(site, session, 0.8, ago=0 * DAY)
     outlook = posterior_of("category", NOON)
     assert f"cross-repo from {before} to {mean('cross-repo')}," in html
-    assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
+    assert f"to {outlook.next_100('cross-repo'):.0f} of 100" in html
     assert (
         f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: the estimate with this change."
         in html
@@ -351,6 +351,13 @@ def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link
     assert reviewer.get(f"/bandit/selection/?bandit__id__exact={Bandit.objects.first().pk}").status_code == 200
 
 
+def test_arms_that_the_caller_left_out_are_named_without_the_apis_words(reviewer):
+    select(bandit="category", decision_id="d-1", supply={"code": 2, "news": 0}, now=NOON)
+    log = read(reviewer).partition("<h2>Decisions</h2>")[2]
+    assert "content, cross-repo, infra, research, social, triage: not offered by the caller" in log
+    assert "news: no work, according to the caller" in log
+
+
 def test_decisions_of_later_days_are_not_of_the_past(site, reviewer):
     decided(site, 0, "code")
     assert opened(reviewer, f"{PAGE}?at=2026-03-20").context["log"].lines == []
@@ -398,20 +405,22 @@ def test_a_baseline_is_said_with_its_version(site, reviewer):
     assert "Residual" not in read(reviewer)
 
 
-def test_a_comparison_comes_with_its_category_table_and_small_cells_say_so_i120(site, reviewer):
+def test_a_comparison_comes_with_its_category_table_and_leaves_out_what_has_too_few_rewards(site, reviewer):
+    too_few = "Too few rewards to compare. An arm is listed here once it has at least 20 rewards of the same"
+    graded(site, 0.9, category="social")
+    assert too_few in " ".join(read(reviewer, HARNESS).split())
     for number in range(20):
         graded(site, 0.5 + number % 2 / 10, ago=(1 + number % 4) * DAY, category="code")
     for _ in range(20):
         graded(site, 0.5, ago=DAY, category="infra")
-    graded(site, 0.9, category="social")
     table = read(reviewer, HARNESS).partition('id="comparison"')[2].partition("</section>")[0]
     row = table.partition('<th scope="row">Claude Code</th>')[2].partition("</tr>")[0]
     cells = re.findall(r'<td class="right">(.*?)</td>', row)
     assert cells[0].startswith(".550 ")
     assert "± .020" in cells[0]
     assert "n 20" in cells[0]
-    assert cells[1].count("not enough: 20") == 1, "twenty rewards of one day are one afternoon's"
-    assert "not enough: 1<" in cells[2]
+    assert len(cells) == 1, "twenty rewards of one day are one afternoon's"
+    assert "2 columns without such a cell are left out" in " ".join(table.split())
     assert 'id="comparison"' not in read(reviewer)
 
 

@@ -79,7 +79,7 @@ def now_shown() -> tuple[dict[str, str], dict[str, str]]:
         outlook = posterior_of(bandit, timezone.now())
         for arm in outlook.arms:
             means[f"{bandit}/{arm}"] = mean3(outlook.arms[arm].mean)
-            shares[f"{bandit}/{arm}"] = str(round(outlook.share_of_next_100(arm)))
+            shares[f"{bandit}/{arm}"] = str(round(outlook.next_100(arm)))
     return means, shares
 
 
@@ -223,11 +223,6 @@ def test_more_than_two_hundred_are_refused(reviewer, rita):
     assert "At most 200 sessions can be corrected at once; 201 are selected" in html
     with pytest.raises(CorrectionError, match="1 to 200"):
         bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
-
-
-def test_without_a_session_the_page_says_where_to_choose(reviewer):
-    assert "No session is selected" in flat(reviewer.get("/review/bulk/"))
-    assert "No session is selected" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
 
 
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(site, reviewer, client, past):

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from itertools import combinations
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,10 +11,10 @@ from grading.judging.core.forecast import Conditions, forecast
 from grading.judging.outlook.forecast import QueueOutlook
 from grading.screens.charts import bars, changes, posteriors, timelines, trends
 from grading.screens.charts.bars import RewardDifference
-from grading.screens.charts.changes import STEPS_WIDE, ChangeStep
+from grading.screens.charts.changes import STEPS_PHONE, STEPS_WIDE, ChangeStep
 from grading.screens.charts.posteriors import Beta
 from grading.screens.charts.timelines import Bar, DayCost, Note, OutageSpan, TimelineSpan
-from grading.screens.charts.trends import PHONE, WIDE, TrendDot, TrendMarker
+from grading.screens.charts.trends import PHONE, WIDE, ChartSize, TrendDot, TrendMarker
 from grading.screens.quota import figures
 
 DAY = dt.date(2026, 3, 31)
@@ -141,6 +142,19 @@ def test_a_backlog_of_any_length_can_be_drawn(hours):
     labels = [text.text for text in parsed(timelines.backlog(past, [])).iter("text")]
     assert 3 <= len(labels) <= 12
     assert "nan" not in timelines.backlog(past, [])
+
+
+def test_notes_of_the_backlog_cover_none_another():
+    """All three are near one point: the last minutes of six hours."""
+    now = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
+    soon = now + dt.timedelta(minutes=3)
+    notes = [Note(at=at, waiting=3, label=label) for at, label in ((now, "3 now"), (soon, "3 when judging resumes"))]
+    notes.append(Note(at=soon, waiting=0, label="0 at 20:00"))
+    past, future = [(now - dt.timedelta(hours=6), 0.0), (now, 3.0)], [(now, 3.0), (soon, 3.0), (soon, 0.0)]
+    texts = parsed(timelines.backlog(past, future, notes, size=timelines.PHONE_BACKLOG)).iter("text")
+    heights = [float(text.get("y")) for text in texts if text.text in {note.label for note in notes}]
+    assert len(heights) == 3
+    assert all(abs(one - other) >= timelines.NOTE for one, other in combinations(heights, 2))
 
 
 FORTNIGHT = [DAY - dt.timedelta(days=back) for back in range(13, -1, -1)]
@@ -295,13 +309,13 @@ def test_marks_have_labels_that_cover_none_another():
     assert {text.text for text in narrow.iter("text") if text.get("class") == "name"} <= set("ABCDE")
 
 
-def steps(*parts: tuple[float | None, bool]) -> str:
+def steps(*parts: tuple[float | None, bool], size: ChartSize = STEPS_WIDE) -> str:
     return changes.waterfall(
         0.5,
         0.52,
         [ChangeStep(name="part", value=value, label=str(value), is_sure=sure) for value, sure in parts],
         trends.scale_of([0.45, 0.6], least=0.08),
-        size=STEPS_WIDE,
+        size=size,
         write_level=str,
         write_value=str,
     )
@@ -315,6 +329,13 @@ def test_rises_are_filled_falls_outlined_and_what_cannot_be_told_apart_hatched(p
     svg = steps(part)
     parsed(svg)
     assert [svg.count(each) for each in ('"f-rise"', '"f-fall"', "url(#hatch-line)")] == [rises, falls, hatched]
+
+
+@pytest.mark.parametrize("size", [STEPS_WIDE, STEPS_PHONE])
+def test_each_step_has_its_number_and_on_a_phone_its_name(size):
+    texts = {text.text for text in parsed(steps((0.02, True), (None, False), size=size)).iter("text")}
+    assert {"0.5", "0.02", "?", "0.52"} <= texts
+    assert ({"before", "part", "after"} <= texts) == size.is_narrow
 
 
 @pytest.mark.parametrize("values", [(), (None,), (0.5,), (None, 0.5, None)])

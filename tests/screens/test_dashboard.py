@@ -202,7 +202,7 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(site, rita, cli
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Neglected ")]
     assert "7 waiting, 5 put first, oldest 5 h" in card
     assert card.count("<li>") == 5
-    assert "random slice" not in card
+    assert "random check" not in card
 
 
 def test_a_starving_arm_links_to_exactly_its_missing_grades(site, rita, client):
@@ -232,7 +232,7 @@ def test_arms_are_not_called_chosen_before_a_decision_was_made(site, rita, clien
 def test_an_empty_site_has_no_number_that_is_not_there(site, client):
     client.force_login(site.person("olga", "operator"))
     html = flat(client.get("/"))
-    assert "There are no rewards yet." in html
+    assert "No rewards yet." in html
     assert '<a class="btn primary" href="/settings/judge/">Set the key</a>' in html
     assert html.count('class="btn primary"') == 1
     assert html.count('class="big"') == 6

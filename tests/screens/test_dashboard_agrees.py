@@ -38,7 +38,7 @@ def agrees(client) -> str:
     ungraded = numbers(r"(\d+) more (?:is|are) not graded yet", figures) or (0,)
     assert (rewards, ungraded) == (0, (0,)) or "no sessions to grade have ended today" not in html
     assert graded >= rewards
-    if "None of your own sessions has arrived yet" not in sentence:
+    if "None of your own sessions has arrived" not in sentence:
         ones = r"today’s (only) reward is provisional|(\d+) of today’s (\d+) rewards"
         assert (numbers(ones, sentence) or (0,))[0] == provisional
         assert (numbers(r"of today’s (\d+) rewards", sentence) or (rewards,))[0] == rewards
@@ -53,7 +53,7 @@ def test_the_sentences_of_the_dashboard_agree(site, operator, rita, sim, setting
     """
     now, key = timezone.now(), settings.ANTHROPIC_API_KEY
     settings.ANTHROPIC_API_KEY = ""
-    assert "None of your own sessions has arrived yet" in agrees(operator)
+    assert "None of your own sessions has arrived" in agrees(operator)
     list(samples.load(now))
     assert "What this page will show" in agrees(operator)
     # An import: today's one session shows nothing, and the others ended long ago.

@@ -4,6 +4,7 @@ import datetime as dt
 import re
 
 import pytest
+import time_machine
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -12,11 +13,13 @@ from bandit.models import Arm
 from bandit.reading import posterior_of
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, claims, corrections, notes
-from grading.reward import rewards
+from grading.review import answers, claims, corrections, notes, promises
+from grading.reward import calibrating, rewards
+from grading.reward.explain import number
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
 from tests.bandit.helpers import buckets
+from tests.casts import calibration as calibration_cast
 from tests.casts import desk as desk_cast
 from tests.casts.page import flat
 from tests.site import NOON, Site
@@ -378,7 +381,7 @@ def test_the_effect_says_what_saving_then_does_and_the_preview_button_needs_no_s
     for move in promised:
         outlook = posterior_of(move.bandit, now)
         assert mean3(move.mean_after) == mean3(outlook.arms[move.arm].mean)
-        assert round(move.share_after) == round(outlook.share_of_next_100(move.arm))
+        assert round(move.share_after) == round(outlook.next_100(move.arm))
 
 
 def test_the_first_grade_by_a_person_says_why_a_mean_moves_the_other_way(site, reviewer):
@@ -626,3 +629,46 @@ def test_the_desk_opens_with_the_evidence_and_links_pull_requests_of_known_sites
     assert f'<a class="link" href="{pull}" target="_blank" rel="noopener noreferrer" data-pr>contrib#641</a>' in html
     assert 'href="https://github.com@evil' not in html
     assert "<script>alert" not in html
+
+
+# ---- what a few answers would do, until one is typed
+
+
+def effects_of(html: str) -> str:
+    return html.partition('data-part="effects">')[2].partition("</section>")[0]
+
+
+def test_until_a_grade_is_typed_the_desk_shows_what_a_few_would_do(reviewer, session):
+    page = flat(reviewer.get(f"/review/{session.pk}/"))
+    moves = promises.answer_moves(session, (0.2, 0.8))
+    for value, move in zip((".20", ".80"), moves, strict=True):
+        assert f"<b>{value}</b>" in effects_of(page)
+        assert f"{mean3(move.mean_before)} →</span> {mean3(move.mean_after)}" in effects_of(page)
+    typed = flat(reviewer.get(f"/review/{session.pk}/effect/?value=.7"))
+    assert "<b>.20</b>" not in typed
+    assert "<b>.20</b>" in flat(reviewer.get(f"/review/{session.pk}/effect/?value="))
+
+
+def test_a_blind_reviewer_sees_only_what_would_follow(site, reviewer):
+    """The mean today depends on the verdict, which is hidden; the verdict is no row of its own."""
+    session = desk_cast.judged(0.17, category="news")
+    desk_cast.waits(session)
+    moves = promises.answer_moves(session, (0.2, 0.8))
+    effects = effects_of(text(reviewer.get(f"/review/{session.pk}/")))
+    assert all(mean3(move.mean_after) in effects for move in moves)
+    assert mean3(moves[0].mean_before) not in effects
+    assert "→" not in effects
+    assert ".17" not in effects
+
+
+def test_the_desk_says_what_a_fallback_is_on_the_judges_scale(site, reviewer):
+    with time_machine.travel(NOON, tick=False):
+        calibration_cast.pairs(6)
+        calibration_cast.put(site.person("otto", "operator"))
+        session = calibration_cast.fell_back(0.2, arm="news")
+        page = flat(reviewer.get(f"/review/{session.pk}/"))
+    read = calibrating.calibrate(session, session.grades.get(source="trajectory"))
+    value = number(read.value)
+    assert f"≈ {value}<small>on the judge’s scale</small>" in page
+    assert "<b>Reward .20, provisional.</b>" in page
+    assert f"On the judge’s scale it is ≈ {value}." in page

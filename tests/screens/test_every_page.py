@@ -180,7 +180,7 @@ def test_a_revoked_token_opens_nothing(client):
 
 def test_dashboard_of_an_empty_site_says_what_to_do_first(client):
     html = flat(entered(client, "operator").get("/"))
-    assert "There are no rewards yet." in html
+    assert "No rewards yet." in html
     assert '<a class="btn primary" href="/settings/judge/">' in html
     assert 'href="/connect/"' in html
     assert html.count(">–") >= 4

@@ -1,5 +1,7 @@
 """The glossary: docs/words.md is the only source, and a word of ours on a page leads to its line."""
 
+import re
+
 import pytest
 from django.template import Context, Template
 from django.utils.html import escape
@@ -22,6 +24,17 @@ def test_the_page_lists_every_word_in_use_and_none_that_is_retired(site, client)
         assert f'id="{term.anchor}"' in html
     assert "doorbell" not in html
     assert 'id="keys"' in html
+
+
+def test_each_term_is_under_its_letter(site, client):
+    """A phone shows one letter at a time."""
+    client.force_login(site.person("vera", "viewer"))
+    html = flat(client.get("/words/"))
+    links = re.findall(r'href="#letter-(.)"', html)
+    assert links == sorted({term.word[0].lower() for term in glossary.terms()})
+    letter_p = html.partition('id="letter-p"')[2].partition("</dl>")[0]
+    assert [f'id="{name}"' in letter_p for name in ("posterior", "quota")] == [True, False]
+    assert "#letter-" not in flat(client.get("/words/?q=posterior")), "a search shows all that it finds"
 
 
 def test_each_term_has_a_place_of_its_own():

@@ -229,7 +229,7 @@ def test_the_documentation_names_every_column():
 
 
 def blind(site, rita, *, value=0.6, entered=0.2):
-    """A blind answer to a judged session of the random slice."""
+    """A blind answer to a judged session of the random check."""
     session = site.session().judged(0.5).settle()
     ReviewItem.objects.update_or_create(session=session, defaults={"entered_as": "slice", "slice_probability": entered})
     return answers.submit(session, rita, answer=Answer.GRADE, value=value)

@@ -64,7 +64,9 @@ def test_the_files_that_were_forgotten_are_said_to_be(site, olga):
 
 def test_the_list_leads_to_each_import_and_connect_to_the_list(site, olga):
     empty = olga.get(reverse("admin:imports")).content.decode()
+    assert "No imports yet." in empty
     assert "manage.py import_sessions" in empty
+    assert "~/.claude/projects/&lt;project&gt;/&lt;session&gt;.jsonl" in empty
     row = an_import(site, imported=1, refused=2)
     page = olga.get(reverse("admin:imports")).content.decode()
     assert f'href="{row.get_absolute_url()}"' in page

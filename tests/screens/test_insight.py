@@ -4,9 +4,11 @@ import datetime as dt
 
 import pytest
 
-from grading.insight.core.results import Span
+from grading.insight.core.measures import MEASURES
+from grading.insight.core.results import EffectFinding, MarkEffect, MarkKind, Span, TimeMark
 from grading.models import JudgeJob, Rubric, Session, SessionFacts
 from grading.models.judging import Purpose
+from grading.screens.insight.effects_card import group_effects
 from grading.screens.insight.trend_card import write_days
 from tests.casts.page import flat
 from tests.site import NOON
@@ -114,3 +116,17 @@ def test_a_channel_gets_the_letter_if_an_operator_wants(operator):
 )
 def test_days_are_written_once_and_years_where_they_differ(first, last, text):
     assert write_days(Span(first=first, last=last)) == text
+
+
+def test_measures_without_enough_data_are_named():
+    def effect(name, size):
+        counts = {"before": 26, "after": 26, "days_before": 7, "days_after": 7, "tasks": 0}
+        finding = EffectFinding.NOT_ENOUGH if size is None else EffectFinding.UNCLEAR
+        low, high = (None, None) if size is None else (size - 0.1, size + 0.1)
+        measure = MEASURES[name]
+        return MarkEffect(marks=(mark,), measure=measure, effect=size, low=low, high=high, finding=finding, **counts)
+
+    mark = TimeMark(kind=MarkKind.VERSION, at=NOON, day=NOON.date(), label="Claude Code 2.1.14", key="v")
+    (group,) = group_effects([effect("reward", 0.1), effect("cost", 1.0), effect("tokens", None)])
+    assert [row.title for row in group.others] == ["Cost"]
+    assert group.unknown == ("tokens",)

@@ -65,6 +65,7 @@ def test_the_page_shows_each_number_with_what_it_does(operator):
     assert 'name="cap_journal"' in page
     assert "weight_floor" not in page
     assert "Evidence counts half as much after 45 days." in page
+    assert "the beginning" in page
     assert "initial settings" in page
     assert 'name="holdout"' not in page
 

@@ -140,10 +140,10 @@ def test_the_page_says_it_in_words_first(site, viewer, rita, omar):
 
 def test_without_a_pair_nothing_is_claimed(site, viewer, rita):
     grade(site.session().judged(0.5).settle(), rita, 0.6)
-    assert "No session of the random slice has both a judge’s grade and a person’s blind grade yet" in shown(viewer)
+    assert "No session of the random check has both a judge’s grade and a person’s blind grade yet" in shown(viewer)
 
 
 def test_the_empty_page_says_what_would_appear(viewer):
     html = shown(viewer)
     assert "No answers in the last 30 days" in html
-    assert "No answers yet, and no sessions are assigned." in html
+    assert "Answers given in review are counted here for each person" in html

@@ -28,10 +28,13 @@ from grading.models.evidence import EvidenceKind
 from grading.models.judging import JobState
 from grading.models.outcomes import Authorship, CommitState, LandingState
 from grading.models.review import Answer, QueueEntry
-from grading.review import answers, corrections
+from grading.review import answers, corrections, promises
 from grading.reward import rewards
+from grading.reward.explain import number
+from grading.reward.freshness import EvidenceState
 from grading.screens.session import reasons
 from grading.screens.session.view import TABS
+from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source, Status
 from grading.witness import Witness
 from tests.casts import desk as desk_cast
@@ -448,8 +451,8 @@ def test_any_rows_that_add_to_a_grade_are_shown(site, reviewer):
     terms = [{"words": "commit", "count": 1, "adds": 1.0}]
     site.on(session).graded(Source.TRAJECTORY, 0.56, evidence={"terms": terms, "weighed": rows, "units": 1.0}).settle()
     html = shown(reviewer, session)
-    for number in ("+1.00", "+.260"):
-        assert f'<td class="right">{number}</td>' in html
+    for units in ("+1.00", "+.260"):
+        assert f'<td class="right">{units}</td>' in html
 
 
 def test_signals_of_another_version_do_not_break_the_page(site, reviewer):
@@ -545,3 +548,109 @@ def test_what_contests_the_verdict_does_not_tell_how_far_it_is_from_it(site, rev
         html = main_of(reviewer.get(address))
         assert ".95" in html
         assert [telling for telling in (".78", ".17", "contest") if telling in html] == []
+
+
+# ---- what each answer would do, while the grade is open
+
+WHEN_JUDGED = EvidenceState(source="the journal", effects=frozenset({"a"})).as_dict()
+NOW = EvidenceState(source="all", transcript="f" * 12, effects=frozenset({"a", "b", "c"})).as_dict()
+
+
+def with_stale_verdict(site, *, view: str) -> Session:
+    """A session whose transcript came after its verdict; a trajectory of the full view stands in for that."""
+    evidence = {"view": view, "stands": True, "shown": NOW}
+    builder = site.session("code").judged(0.1, rubric="4e1c", evidence={"read": WHEN_JUDGED})
+    return builder.graded(Source.TRAJECTORY, 0.6, evidence=evidence).settle()
+
+
+def answers_of(page) -> dict[float, tuple[str, float]]:
+    """Whose each grade is, and the mean that it leads to."""
+    return {each.value: (each.name, each.move.mean_after) for each in page.context["open_answers"]}
+
+
+def open_card(page) -> str:
+    return flat(page).partition("What each answer would do</h2>")[2].partition("</section>")[0]
+
+
+def test_a_contested_session_shows_what_each_answer_would_do(site, viewer):
+    """The judge's grade and the artifacts' are among them; .20 and .80 are too close to these."""
+    site.session("news").judged(0.6).settle()
+    builder = site.session("news").judged(0.05)
+    session = builder.graded(Source.CONSUMPTION, 1.0, evidence={"witness": "observed", "terms": []}).settle()
+    page = opened(viewer, session)
+    shown_answers = answers_of(page)
+    assert {value: name for value, (name, _) in shown_answers.items()} == {
+        0.05: "the judge’s",
+        0.5: "",
+        1.0: "the artifacts’",
+    }
+    for value, (_, mean_after) in shown_answers.items():
+        (promised,) = [
+            move for move in promises.arm_moves([(session, value)]) if move.touched and move.bandit == "category"
+        ]
+        assert mean_after == promised.mean_after
+        row = f"<b>{number(value)}</b>"
+        assert row in open_card(page)
+        assert f"{mean3(promised.mean_before)} →</span> {mean3(mean_after)}" in open_card(page)
+        assert f"{promised.share_before:.0f} →</span> {promised.share_after:.0f}" in open_card(page)
+    assert "A person’s answer replaces the reward of 1 exactly." in open_card(page)
+    assert "What it changed" not in flat(page)
+
+
+@pytest.mark.parametrize(("view", "decides"), [("full", Source.TRAJECTORY), ("", Source.JUDGE)])
+def test_a_stale_verdict_leaves_the_grade_open(site, viewer, view, decides):
+    session = with_stale_verdict(site, view=view)
+    page = opened(viewer, session)
+    assert page.context["settlement"].source == decides
+    assert {value: name for value, (name, _) in answers_of(page).items()} == {
+        0.1: "the stale verdict’s",
+        0.5: "",
+        0.8: "",
+    }
+    assert [(part.title, part.was_read) for part in page.context["parts_read"]] == [
+        ("1 confirmed effect", True),
+        ("Transcript", False),
+        ("2 further confirmed effects", False),
+    ]
+    unread = flat(page).partition("What the verdict had not read</h2>")[2].partition("</section>")[0]
+    assert (unread.count(">read<"), unread.count(">not read<")) == (1, 2)
+    # The verdict of another rubric is stale, too, but only one that decides counts.
+    assert ("but counts until the session is judged again" in flat(page)) == (decides == Source.JUDGE)
+
+
+def test_an_ungraded_session_shows_what_each_answer_would_do(site, viewer):
+    page = opened(viewer, site.session("code").abstained().settle())
+    assert list(answers_of(page)) == [0.2, 0.5, 0.8]
+    assert "Until then, this session changes no arm." in open_card(page)
+
+
+def test_without_an_arm_no_answer_would_do_anything(site, viewer):
+    page = opened(viewer, site.session(None, harness=None).abstained().settle())
+    assert "What each answer would do" not in flat(page)
+    assert "Nothing. No bandit has an arm for this session." in flat(page)
+
+
+def test_a_settled_session_shows_what_it_changed(site, viewer):
+    for session in (
+        site.session("code").judged(0.6).settle(),
+        site.session("code").graded(Source.TRAJECTORY, 0.4).settle(),
+    ):
+        page = opened(viewer, session)
+        assert "What it changed" in flat(page)
+        assert "open_answers" not in page.context
+
+
+def test_a_persons_grade_closes_a_stale_verdict(site, viewer):
+    session = with_stale_verdict(site, view="full")
+    corrections.record_correction(session, site.person("ron", "reviewer"), value=0.8, reason="merged since")
+    assert "What it changed" in shown(viewer, session)
+
+
+def test_a_task_that_is_the_title_is_not_repeated(site, viewer):
+    log = logs.claude("task-1")
+    session = site.upload("task-1", log, category="code").session
+    kinds = [row.kind for row in opened(viewer, session).context["did"]]
+    assert session.title
+    assert "Task" not in kinds
+    Session.objects.filter(pk=session.pk).update(title="Another title")
+    assert "Task" in [row.kind for row in opened(viewer, session).context["did"]]

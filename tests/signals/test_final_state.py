@@ -234,6 +234,14 @@ def test_commit_by_a_wrapper_counts_without_a_hash():
     assert [(commit.hash, commit.subject) for commit in signals.commits] == [("unnamed-4", "Retry")]
 
 
+def test_commits_without_a_hash_are_different_commits():
+    """The events of some begin with the digits of an earlier one's: 4 and 40."""
+    transcript = changed()
+    for number in range(40):
+        transcript.run(f"rtk git commit -am 'Retry {number}'", "ok ✓ 1 file changed, 1 insertion(+)")
+    assert [commit.subject for commit in transcript.signals.commits] == [f"Retry {number}" for number in range(40)]
+
+
 def test_hostile_reports_cost_little():
     """Hundreds of red runs of different tests, each with many failures."""
     transcript = changed()

@@ -146,6 +146,15 @@ def test_damaged_and_huge_files_stop_nothing(folder, logs, tmp_path, settings):
     assert (huge.fate, huge.why) == (Fate.REFUSED, "files that are too large")
 
 
+def test_a_log_whose_path_cannot_be_stored_is_copied(folder, logs, tmp_path):
+    """A folder named in Latin-1."""
+    renamed = tmp_path / os.fsdecode(b"h\xe9")
+    (tmp_path / "home").rename(renamed)
+    assert read(renamed).fates[Fate.IMPORTED]
+    assert not LogInPlace.objects.exists()
+    assert text_of(Evidence.objects.order_by("pk")[0])
+
+
 def test_a_link_out_of_the_folder_is_not_followed(folder, logs, tmp_path):
     outside = tmp_path / "private.jsonl"
     shutil.move(logs[0], outside)

@@ -12,6 +12,8 @@ LEVEL = 0.90
 Z90, Z95 = 1.6448536269514722, 1.959963984540054
 # Fewer days are no sample of days.
 MIN_CLUSTERS = 4
+# What rounding leaves of the variance of equal values, relative to their square.
+ROUNDING = 1e-12
 
 
 def mean_of(table: CellTable, measure: str) -> Mean:
@@ -45,7 +47,10 @@ def clamp(measure: str, value: float) -> float:
 
 
 def half_width(table: CellTable, measure: str, value: float) -> float | None:
-    """Half of the width of the 90 % interval of the mean `value`, None for a single session."""
+    """Half of the width of the 90 % interval of the mean `value`.
+
+    None for a single session, and if the values don't vary: a few equal values don't show how much others would.
+    """
     sums = table.sums[measure]
     known = float(sums.count.sum())
     if known <= 1:
@@ -59,6 +64,8 @@ def half_width(table: CellTable, measure: str, value: float) -> float | None:
     else:
         residual = totals - value * counts
         freedom, variance = float(days - 1), float((residual**2).sum()) / known**2 * days / (days - 1)
+    if variance < ROUNDING * max(1.0, value**2):
+        return None
     from scipy.special import stdtrit  # large, and not needed for a page without an interval
 
     return float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)

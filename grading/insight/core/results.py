@@ -21,8 +21,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mean:
-    """A mean with its 90 % interval. All three are None if no session has a value, and the interval alone is None if
-    only one session has a value.
+    """A mean with its 90 % interval. All three are None if no session has a value. The interval alone is None if only
+    one session has a value, or if all values are equal.
 
     `sessions`: all sessions. `known`: those with a value, which the mean is of. `provisional`: those of `known` whose
     reward may still change.

@@ -157,7 +157,9 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                     until = quota.until
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.PACE) if is_after_closing:
-                pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
+                # The `until` of any other state says nothing about pacing.
+                paced_until = quota.until if quota.state == QuotaState.PACING else None
+                pacing = max(filter(None, (result.retry_at, paced_until)), default=None)
                 _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
             case Deferred(scope=DeferralScope.JOB | DeferralScope.READER):
                 pass  # other errors say nothing about the quota
@@ -223,28 +225,25 @@ def pause(*, by: User | None, note: str = "") -> None:
 
 
 def resume(*, by: User | None) -> None:
-    """End a pause. An outage that began before it and is not over continues."""
+    """End a pause. An outage that began before it continues, until a probe is answered; a budget is checked anew."""
     now = clock.now()
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.PAUSED):
             before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
-            if before is None or before.state == QuotaState.OPEN or (before.until and before.until <= now):
+            if before is None or before.state == QuotaState.OPEN or before.reason == Reason.BUDGET_SPENT:
                 _move(quota, QuotaState.OPEN, now, by=by)
             else:
                 reason = Reason(before.reason)
                 state = QuotaState(before.state)
-                _move(quota, state, now, reason=reason, detail=before.detail, until=before.until, by=by)
+                # Probes that failed before the pause have not changed the time in the transition.
+                until = max(before.until or now, now)
+                _move(quota, state, now, reason=reason, detail=before.detail, until=until, by=by)
 
 
-def probe_now(*, by: User | None = None) -> int:
+def probe_now() -> int:
     """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
-    now = clock.now()
-    with transaction.atomic():
-        closed = list(_locked().filter(state__in=PROBED))
-        for quota in closed:
-            reason = Reason(quota.reason)
-            _move(quota, QuotaState.EXHAUSTED, now, reason=reason, detail=quota.detail, until=now, by=by)
-    return len(closed)
+    used = [row.pk for row in rows()]
+    return Quota.objects.filter(pk__in=used, state__in=PROBED).update(until=clock.now())
 
 
 def reopen_budget(now: dt.datetime, *, by: User | None) -> None:

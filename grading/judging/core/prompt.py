@@ -7,6 +7,7 @@ Pure and deterministic. The grades of other sources are no input.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
@@ -37,6 +38,7 @@ SUMMARY_CHARS, SUMMARY_ACTIONS, WHY_CHARS = 1500, 4, 500
 
 TASK, ACTIONS, SAID = "Task, as given", "Actions and their results", "Final and earlier messages of the agent (claims)"
 FACTS, JOURNAL = "Observed by the caller, apart from the transcript", "Journal, self-reported by the agent (claims)"
+HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
 SECTIONS = ("Session", TASK, ACTIONS, SAID, FACTS, "Patch", JOURNAL)
 
 # How the judge is asked how far a session came. Reading and looking build nothing, so they have texts of their own.
@@ -253,7 +255,7 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
         TASK: task.text,
         SAID: messages.text,
         FACTS: _listed(facts, int(room * FACTS_SHARE), total=len(case.facts)),
-        "Patch": _patch(case.patch, patch_share),
+        "Patch": _patch_block(case.patch, patch_share),
         JOURNAL: _block(case.journal, journal_share),
     }
     failures_room = digest.FAILURES_ROOM if read.failures else 0
@@ -267,7 +269,7 @@ def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozense
         if more_messages.numbers >= messages.numbers:  # a superset: none of the first ones was dropped
             messages = more_messages
             bodies[SAID] = messages.text
-        bodies["Patch"] = _patch(case.patch, _room(bodies, "Patch", room))
+        bodies["Patch"] = _patch_block(case.patch, _room(bodies, "Patch", room))
         bodies[JOURNAL] = _block(case.journal, _room(bodies, JOURNAL, room))
     return _joined(bodies), task.numbers | messages.numbers | actions.numbers
 
@@ -297,27 +299,48 @@ def _block(text: str | None, limit: int) -> str:
     return "" if not text or not text.strip() else quoted(text, max(limit, 100))
 
 
-def _patch(patch: str | None, limit: int) -> str:
+def _patch_block(patch: str | None, limit: int) -> str:
     """The counts of added and removed lines of each file, in up to half of `limit`, then as much of the diff as fits.
 
     Empty if there is no patch.
     """
     if patch is None:
         return ""
-    counts: dict[str, list[int]] = {}
-    file_counts = [0, 0]  # lines added, lines removed
-    for line in patch.split("\n"):
-        if line.startswith("+++ "):
-            file_counts = counts.setdefault(line[4:].removeprefix("b/"), [0, 0])
-        elif line.startswith("+"):
-            file_counts[0] += 1
-        elif line.startswith("-") and not line.startswith("---"):
-            file_counts[1] += 1
+    counts = _line_counts(patch)
     files = [
         f"{inline(path, 120)} +{added} -{removed}" for path, (added, removed) in islice(counts.items(), FACTS_SHOWN)
     ]
     summary = f"{len(counts)} files\n{_listed(files, limit // 2, total=len(counts))}".strip()
     return f"{summary}\n{_block(patch, limit - len(summary) - 1)}".strip()
+
+
+def _line_counts(patch: str) -> dict[str, list[int]]:
+    """The numbers of added and of removed lines by file. The patch is a unified diff, whose end may be cut off.
+
+    The hunks' headers tell which lines are content, so that an added line "++ b/x" is not taken for a file's header.
+    """
+    counts: dict[str, list[int]] = {}
+    path = ""
+    old_lines = new_lines = 0  # still to come in this hunk
+    for line in patch.split("\n"):
+        if old_lines > 0 or new_lines > 0:
+            if line.startswith("+"):
+                counts[path][0] += 1
+                new_lines -= 1
+            elif line.startswith("-"):
+                counts[path][1] += 1
+                old_lines -= 1
+            elif not line.startswith("\\"):  # "\\ No newline at end of file"
+                old_lines -= 1
+                new_lines -= 1
+        elif hunk := HUNK.match(line):
+            old_lines, new_lines = (int(number or 1) for number in hunk.groups())
+            counts.setdefault(path, [0, 0])
+        elif line.startswith("--- "):
+            path = line[4:].removeprefix("a/")
+        elif line.startswith("+++ ") and line != "+++ /dev/null":
+            path = line[4:].removeprefix("b/")
+    return counts
 
 
 def _sha256(text: str) -> str:

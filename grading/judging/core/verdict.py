@@ -156,7 +156,7 @@ def read_reply(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=truncate(text))
+        return Invalid(detail=truncate(f"Expected a verdict; {where}: {first['msg']}"), reply=truncate(text))
     problem = ""
     unknown = sorted(set(verdict.citations) - set(citable))
     # Only letters and digits are compared, because a copy may be quoted and wrapped differently.
@@ -170,7 +170,7 @@ def read_reply(
     elif len(rationale) >= ECHO and rationale in _letters(evidence):
         problem = "Its rationale is copied from the evidence"
     if problem:
-        return Invalid(detail=problem, reply=truncate(text))
+        return Invalid(detail=truncate(problem), reply=truncate(text))
     return Graded(
         score=round(verdict.score, 6),
         dimensions={name: round(verdict.dimensions[name], 6) for name in sorted(verdict.dimensions)},

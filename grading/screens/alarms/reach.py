@@ -106,7 +106,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
         bandit=worst.bandit,
         arm=worst.arm,
         outlooks=tuple(
-            ArmOutlook(label=label, css=css, mean=each.arms[worst.arm].mean, share=each.share_of_next_100(worst.arm))
+            ArmOutlook(label=label, css=css, mean=each.arms[worst.arm].mean, share=each.next_100(worst.arm))
             for label, css, each in curves
         ),
         curves=beliefs({css: Beta(alpha=each.alpha, beta=each.beta) for css, each in posteriors.items()}, worst.arm),
@@ -124,6 +124,6 @@ def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> Sa
     for count in sorted({ceil(total * step / STEPS) for step in range(1, STEPS)} - {0, total}):
         missing = [row_of_entry(entry, sign=-1) for entry in entries[count:]]
         _current, then = what_if_rows(arm.bandit, {arm.bandit: missing}, now)
-        points.append((count, then.share_of_next_100(arm.arm)))
+        points.append((count, then.next_100(arm.arm)))
     points.append((total, arm.share_after))
     return climb(points)

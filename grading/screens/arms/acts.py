@@ -101,7 +101,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
             "button": f"Merge {arm} into {into}: {moving}",
         }
     if act == "retire":
-        share = posterior_of(arm.bandit.name, timezone.now()).share_of_next_100(arm.name)
+        share = posterior_of(arm.bandit.name, timezone.now()).next_100(arm.name)
         chosen = f"About {share:.0f} of the next 100 sessions move from {arm} to other arms. " if share else ""
         return {
             "do": "retire",

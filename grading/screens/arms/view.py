@@ -19,12 +19,16 @@ from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersi
 from bandit.reading import posterior_of, version_of
 from grading.insight.loading import POPULATION
 from grading.intake import naming
-from grading.models import Repository, Session
+from grading.models import Repository, Session, SessionLesson
+from grading.models.sessions import SessionQuerySet
 from grading.outcomes.landed_work import LandedWork, load_landed_work
 from grading.screens.arms import acts
+from grading.screens.charts import posteriors
+from grading.screens.charts.posteriors import Beta
 from grading.screens.http import StaffRequest, staff_view
 
-LISTED = 100
+# The most events, and the most sessions of an arm, that a page lists.
+LISTED, LATEST = 100, 10
 # The column of sessions that refers to the arms of a bandit.
 COLUMNS = {"category": "category", "harness": "harness", naming.BANDIT: "model_arm"}
 CHANGE = "bandit.change_arm"
@@ -158,14 +162,17 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         return TemplateResponse(request, "arms/arm_act.html", context)
     sessions, outlook = _sessions(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
     posterior = outlook.arms.get(arm.name) if arm.is_choosable else None
+    own_sessions = sessions_of(arm)
+    betas = {} if posterior is None else {arm.name: Beta(alpha=posterior.alpha, beta=posterior.beta)}
     context = {
         "title": str(arm),
         "arm": arm,
         "bandit": arm.bandit,
         "sessions": sessions,
         "posterior": posterior,
+        "ridge": posteriors.ridges(betas).get(arm.name, ""),
         "half_width": None if posterior is None else (posterior.high - posterior.low) / 2,
-        "share": outlook.share_of_next_100(arm.name),
+        "share": outlook.next_100(arm.name),
         "state": state(arm, sessions, version_of(arm.bandit)),
         "aliases": arm.aliases.order_by("alias"),
         "merged": arm.merged.order_by("name"),
@@ -174,20 +181,26 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         "may": request.user.has_perm(CHANGE),
         "learns": arm.bandit.kind != BanditKind.NAMES,
         "longest": arms.MAX_NAME,
-        "work": landed_work(arm),
+        "latest": own_sessions.with_people().order_by("-ended_at", "-pk")[:LATEST],
+        "work": landed_work(own_sessions) if arm.bandit.name in COLUMNS else None,
     }
     return TemplateResponse(request, "arms/arm.html", context)
 
 
-def landed_work(arm: Arm) -> LandedWork | None:
-    """The outcomes of the work of the sessions of this arm and of arms merged into it. None if sessions do not refer to
-    arms of its bandit, or no repository is followed.
-    """
+def sessions_of(arm: Arm) -> SessionQuerySet:
+    """The finished sessions that ran this arm or an arm that was merged into it; for a lesson, those that got it."""
     column = COLUMNS.get(arm.bandit.name)
-    if column is None or not Repository.objects.exists():
+    if column is None:
+        given = SessionLesson.objects.filter(Q(arm=arm) | Q(arm__merged_into=arm), taken=True)
+        return Session.objects.yours().filter(pk__in=given.order_by().values("session"))
+    return Session.objects.yours().filter(Q(**{column: arm}) | Q(**{f"{column}__merged_into": arm}))
+
+
+def landed_work(sessions: SessionQuerySet) -> LandedWork | None:
+    """The outcomes of the work of these sessions. None if no repository is followed."""
+    if not Repository.objects.exists():
         return None
-    own = Q(**{column: arm}) | Q(**{f"{column}__merged_into": arm})
-    return load_landed_work(Session.objects.yours().filter(POPULATION, own), timezone.now())
+    return load_landed_work(sessions.filter(POPULATION), timezone.now())
 
 
 def require_operator(request: HttpRequest) -> None:

@@ -122,7 +122,7 @@ def arm_rows(
             posterior=arm,
             ridge=ridges[name],
             half_width=(arm.high - arm.low) / 2,
-            share=snapshot.outlook.share_of_next_100(name),
+            share=snapshot.outlook.next_100(name),
             proof=bars.proof(weights[name], pending.get(name, 0), full),
             graded=graded,
             unconfirmed=sum(each.n for each in arm.evidence if each.source in UNJUDGED),

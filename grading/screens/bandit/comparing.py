@@ -36,10 +36,11 @@ class ContextRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextComparison:
-    """The table of arms by context."""
+    """The table of arms by context: those with an estimate. `missing` counts the contexts in which no arm has one."""
 
     contexts: tuple[str, ...]
     lines: tuple[ContextRow, ...]
+    missing: int
 
 
 def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
@@ -66,8 +67,11 @@ def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]
             variance = max(squares / MICRO**2 - n * mean**2, 0.0) / (n - 1)
             mean_reward = estimate(mean, variance / n, n - 1)
         cells[key] = ContextCell(n=n, days=day_count, estimate=mean_reward)
-    lines = (
-        ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in contexts))
+    estimated = {key for key, cell in cells.items() if cell.estimate is not None}
+    shown = tuple(context for context in contexts if any(place == context for _arm, place in estimated))
+    lines = tuple(
+        ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in shown))
         for name in names
+        if any(arm == name for arm, _place in estimated)
     )
-    return ContextComparison(contexts=contexts, lines=tuple(line for line in lines if any(line.cells)))
+    return ContextComparison(contexts=shown, lines=lines, missing=len(contexts) - len(shown))

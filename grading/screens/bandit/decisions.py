@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from bandit.eligibility import NO_WORK, NOT_OFFERED
 from bandit.models import Bandit, Selection
 from bandit.selection import OPEN_FOR
 from grading.models import Session
@@ -21,6 +22,8 @@ LISTED, COUNTED = 3, 100
 FINISHED, MIN_SUBSTITUTED_SHARE = 20, 0.25
 # The most agents that are named for decisions without a session.
 MAX_NAMED = 5
+# What the API says about the caller's `supply`, for readers who have not read about that field.
+SUPPLY_WORDS = {NOT_OFFERED: "not offered by the caller", NO_WORK: "no work, according to the caller"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +125,12 @@ def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:
 
 
 def left_out(eligible: Mapping[str, Any]) -> list[str]:
-    """The arms that were not eligible, grouped by reason: "news, social: 2 of 2 used today"."""
+    """The arms that were not eligible, grouped by reason: "news, social: not offered by the caller"."""
     arms: dict[str, list[str]] = {}
     for arm, why in sorted(eligible.items()):
         if isinstance(why, str):
             arms.setdefault(why, []).append(arm)
-    return [f"{', '.join(names)}: {why}" for why, names in arms.items()]
+    return [f"{', '.join(names)}: {SUPPLY_WORDS.get(why, why)}" for why, names in arms.items()]
 
 
 def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShare]:

@@ -102,7 +102,7 @@ def sample_arms(bandit: Bandit, now: dt.datetime) -> list[SampleArm]:
             arm=arms[name],
             sessions=counts[name],
             posterior=arm,
-            share=after.share_of_next_100(name),
+            share=after.next_100(name),
             ridge=ridges[name],
         )
         for name, arm in arm_posteriors.items()

@@ -44,7 +44,7 @@ class Moments:
 
     @property
     def until(self) -> dt.datetime:
-        """The time after which nothing is shown."""
+        """The end of the evidence shown: the end of `day`, or now if that is today, and at the latest `known_by`."""
         end = self.now if self.day == timezone.localdate(self.now) else midnight(self.day + DAY)
         return min(end, self.known_by or end)
 
@@ -205,7 +205,7 @@ def read(bandit: Bandit, at: Moments) -> BanditSnapshot:
 
 
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
-    """How far back the sliders reach, and the first judge's outages in that time."""
+    """How far back the sliders reach, with the outages of the first judge in that time."""
     today = timezone.localdate(now)
     # The first day that has a reward, or on which one was recorded.
     days_with_rewards = Bucket.objects.rewards().filter(bandit=bandit).order_by("effective_day")

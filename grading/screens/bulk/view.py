@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from grading.models import Alarm
+from grading.models import Alarm, Session
 from grading.models.review import Answer
 from grading.plain import counted, primary_key
 from grading.review import bulk
@@ -25,6 +25,8 @@ from grading.screens.http import StaffRequest, staff_view
 from grading.templatetags.gradingsite_tags import signed2
 
 PROMPT = "Choose a grade for all selected sessions to see the effect on each arm. Nothing is saved yet."
+# The most sessions that the page lists if none was selected.
+CHOOSABLE = 20
 
 
 class BulkForm(VerdictForm):
@@ -94,6 +96,9 @@ def show(request: StaffRequest) -> HttpResponse:
         "total": len(revisions),
         "most": bulk.MAX_SESSIONS,
         "too_many": len(revisions) > bulk.MAX_SESSIONS,
+        "was_asked": bool(params.getlist("session")),
+        "choosable": Session.objects.with_people().yours().order_by("-ended_at", "-pk")[:CHOOSABLE],
+        "choosable_words": "the latest",
     }
     return TemplateResponse(request, "bulk/bulk.html", context)
 

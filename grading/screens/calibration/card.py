@@ -45,8 +45,11 @@ MIN_MOVE = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPairs:
-    """The pairs of one kind in one arm: their number, the means of their fallbacks (None for abstentions) and verdicts
-    (None if there are none now), and the estimated difference of the kind's sessions in this arm from the arm's mean.
+    """The pairs of one kind of session in one arm.
+
+    `pairs` is their number. `fallback` is the mean of their fallback grades, None for abstentions. `judge` is the mean
+    of their verdicts, None without verdicts. `difference` is the estimated difference between the kind's sessions in
+    this arm and the arm's mean.
     """
 
     arm: str
@@ -58,7 +61,7 @@ class ArmPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:
-    """The estimate for one kind of unjudged sessions, with the arms with most pairs. `more`: the number of others."""
+    """The estimate for one kind of unjudged sessions. `arms` are those with most pairs, `more` the number of others."""
 
     estimate: KindEstimate
     arms: Sequence[ArmPairs]
@@ -76,7 +79,7 @@ class KindRow:
 
     @property
     def half_width(self) -> float:
-        """Half of the 90 % interval in which the verdict on one session lies around its calibrated fallback."""
+        """Half of the width of the 90 % interval, around a calibrated fallback, for the session's verdict."""
         return NORMAL_90 * self.estimate.deviation
 
 
@@ -111,7 +114,7 @@ def parts(judgements: Judgements) -> list[BanditCalibration]:
             kinds=_kinds(calibration, pairs, {arm.name: str(arm) for arm in bandit.arms.all()}),
             pairs=calibration.n,
             status=status(last),
-            todo=_todo(last, len(pairs)),
+            todo=_next_step(last, len(pairs)),
             history=list(bandit.calibrations.order_by("-version")[:VERSIONS_SHOWN]),
         )
         bandits.append(part)
@@ -144,7 +147,8 @@ def weight_rule(bandit: Bandit, last: CalibrationVersion | None) -> str:
     )
 
 
-def _todo(last: CalibrationVersion | None, pairs: int) -> str:
+def _next_step(last: CalibrationVersion | None, pairs: int) -> str:
+    """What the operator can do, or waits for; empty if the calibration in force has estimates."""
     if not pairs:
         return (
             "No judged session of this bandit has a trajectory or journal grade yet. Sessions that the judge has read "
@@ -154,7 +158,9 @@ def _todo(last: CalibrationVersion | None, pairs: int) -> str:
         return (
             f"{pairs:,} judged sessions can be compared. Check what the calibration would change, then put it in force."
         )
-    if last.fallback_calibration is not None and not last.fallback_calibration.kinds:
+    calibration = last.fallback_calibration
+    has_no_estimates_yet = calibration is not None and not calibration.kinds
+    if has_no_estimates_yet:
         return f"The next version, computed tonight, will compare {pairs:,} judged sessions."
     return ""
 
@@ -162,7 +168,7 @@ def _todo(last: CalibrationVersion | None, pairs: int) -> str:
 def _kinds(
     calibration: FallbackCalibration, pairs: Sequence[JudgedSession], titles: Mapping[str, str]
 ) -> list[KindRow]:
-    """A row for each kind: fallbacks before abstentions, those with most pairs first. `titles` has the arms' titles."""
+    """A row for each kind: fallbacks, then abstentions, each with most pairs first. `titles` are by arm's name."""
     by_arm: dict[tuple[Kind, str], list[JudgedSession]] = defaultdict(list)
     for pair in pairs:
         by_arm[pair.kind, pair.arm].append(pair)
@@ -171,12 +177,12 @@ def _kinds(
         is_abstention = estimate.source == ABSTAINED
         arms = []
         for name, n in estimate.pairs.items():
-            own = by_arm.get((estimate.kind, name), ())
+            arm_pairs = by_arm.get((estimate.kind, name), ())
             arm = ArmPairs(
                 arm=titles.get(name, name),
                 pairs=n,
-                fallback=fmean(pair.fallback for pair in own) if own and not is_abstention else None,
-                judge=fmean(pair.judge for pair in own) if own else None,
+                fallback=fmean(pair.fallback for pair in arm_pairs) if arm_pairs and not is_abstention else None,
+                judge=fmean(pair.judge for pair in arm_pairs) if arm_pairs else None,
                 difference=estimate.difference_in(name),
             )
             arms.append(arm)
@@ -189,8 +195,8 @@ def _kinds(
 class CalibrationCard:
     """The card on a bandit's page: the proposal, how grades are read now (`status`), and `why` the proposal waits.
 
-    `offsets` are those of strata with pairs or rewards, each with its number of rewards. `moves` are the largest ones,
-    `more` the number of others. `has_shares`: the bandit chooses between its arms.
+    `offsets` are those of strata with pairs or rewards, as (offset, number of rewards). `moves` are the largest
+    changes of arms, `more` is the number of the others. `has_shares`: the bandit chooses between its arms.
     """
 
     proposed: CalibrationProposal
@@ -262,7 +268,9 @@ def _why(proposed: CalibrationProposal, who: str) -> str:
 
 
 class ChangeForm(forms.Form):
-    """`fingerprint` names the proposal on the page, to be put in force; without one calibration is switched off."""
+    """`fingerprint` names the proposal to put in force, the one on the page. If it is empty, calibration is switched
+    off.
+    """
 
     version = forms.IntegerField(min_value=1)
     fingerprint = forms.CharField(max_length=16, required=False)
@@ -303,8 +311,9 @@ def _apply(bandit: Bandit, request: HttpRequest, data: Mapping[str, Any]) -> str
 
 
 def describe_fallbacks(evidence: Iterable[SourceEvidence]) -> list[str]:
-    """How an arm's fallbacks and abstentions are read, a sentence per source, such as "trajectory: 42, mean .20, each
-    counts as .06 of a verdict".
+    """How an arm's fallbacks and abstentions count, one sentence per source.
+
+    For example "trajectory: 42, mean .20, each counts as .06 of a verdict".
     """
     sentences = []
     for each in evidence:

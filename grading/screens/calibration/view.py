@@ -1,4 +1,4 @@
-"""Calibration: each judge against people, blind, on the random slice; and fallbacks against the judge, by bandit."""
+"""Calibration: each judge against people, blind, on the random check; and fallbacks against the judge, by bandit."""
 
 from django.conf import settings
 from django.template.response import TemplateResponse

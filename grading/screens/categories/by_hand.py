@@ -19,6 +19,8 @@ from grading.screens.categories import effect
 from grading.screens.categories.draft import categories, uuid_of
 from grading.screens.http import StaffRequest, staff_view
 
+# The most sessions that the page lists if none was selected.
+CHOOSABLE = 20
 BACK = {"session": "admin:session", "review": "admin:review_session"}
 
 
@@ -46,6 +48,13 @@ def show(request: StaffRequest) -> HttpResponse:
         "name": uuid.uuid4(),  # of the change, so that a form that is sent twice is applied once
         "preview": None,
     }
+    if not rows:
+        without_category = Session.objects.uncategorised()
+        is_left = without_category.exists()
+        choosable = without_category if is_left else Session.objects.yours()
+        context["choosable"] = choosable.with_people().order_by("-ended_at", "-pk")[:CHOOSABLE]
+        context["choosable_words"] = "the latest without a category" if is_left else "the latest; all have a category"
+        context["was_asked"] = bool(params.getlist("session"))
     if category is not None and rows and not context["too_many"]:
         context["preview"] = preview.preview({each.pk: category for each in rows}, timezone.now())
         context["effects"] = effect.bandit_effects(context["preview"])

@@ -1,6 +1,7 @@
 """Categories: the rules, the sessions that each matches now, and the effect of applying them."""
 
 import uuid
+from collections import Counter
 from typing import Any
 
 from django.contrib import messages
@@ -106,6 +107,7 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
         "preview": effect_preview if count else None,
         "effects": effect.bandit_effects(effect_preview) if effect_preview and count else (),
         "all": Session.objects.yours().count(),
+        "given": given(),
         "unread": rules.without_traits().count(),
         "examples": [(each, examples[each.pk]) for each in Session.objects.filter(pk__in=examples)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
@@ -114,6 +116,23 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
         "name": uuid.uuid4(),
         **choices(),
     }
+
+
+def given() -> list[dict[str, Any]]:
+    """The categories that sessions have, by name, each with the number of its sessions and where it came from."""
+    origins = Session.objects.yours().exclude(category=None).order_by()
+    counts_by_name: dict[str, Counter[CategoryOrigin]] = {}
+    for name, origin, n in origins.values_list("category__name", "category_from").annotate(n=Count("pk")):
+        if origin:
+            counts_by_name.setdefault(name, Counter())[CategoryOrigin(origin)] += n
+    return [
+        {
+            "name": name,
+            "total": counts.total(),
+            "origins": [(origin.words, counts[origin]) for origin in CategoryOrigin if counts[origin]],
+        }
+        for name, counts in sorted(counts_by_name.items())
+    ]
 
 
 def _conditions(row: CategoryRule) -> list[conditions.Condition]:

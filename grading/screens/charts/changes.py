@@ -8,12 +8,12 @@ from django.utils.safestring import SafeString
 from grading.screens.charts.svg import Axis, hatch, level, line, rect, svg, text
 from grading.screens.charts.trends import ChartSize, ValueScale, Write
 
-STEPS_WIDE = ChartSize(width=1352, height=120, is_narrow=False)
+STEPS_WIDE = ChartSize(width=1352, height=136, is_narrow=False)
 STEPS_LETTER = ChartSize(width=582, height=164, is_narrow=True)
-STEPS_PHONE = ChartSize(width=340, height=190, is_narrow=True)
+STEPS_PHONE = ChartSize(width=324, height=190, is_narrow=True)
 LEFT, TOP, NAMES = 40.0, 24.0, 42.0
-# Without names and numbers.
-PLAIN_LEFT, PLAIN_TOP, PLAIN_BOTTOM = 34.0, 12.0, 16.0
+# Without names.
+PLAIN_LEFT, PLAIN_BOTTOM = 34.0, 20.0
 BAR_SHARE, NARROW_SHARE = 0.36, 0.55
 
 
@@ -39,7 +39,7 @@ def waterfall(
 ) -> SafeString:
     """From the mean before to the mean after: rises are filled, falls outlined, parts that can't be told apart hatched.
 
-    A narrow picture has names and numbers. A wide one has none: the page prints them below its columns.
+    Each step has its number. Names are in a narrow picture only: the page prints them below the columns of a wide one.
     """
     plot = _Plot(size, scale, len(steps) + 2)
     ends = (write_value(before), write_value(after))
@@ -65,8 +65,7 @@ class _Plot:
     def __init__(self, size: ChartSize, scale: ValueScale, columns: int) -> None:
         self.size = size
         self.x = Axis(0, columns, LEFT if size.is_narrow else 0.0, size.width)
-        bottom, top = (NAMES, TOP) if size.is_narrow else (PLAIN_BOTTOM, PLAIN_TOP)
-        self.y = scale.axis(size.height - bottom, top)
+        self.y = scale.axis(size.height - (NAMES if size.is_narrow else PLAIN_BOTTOM), TOP)
         self.half = (NARROW_SHARE if size.is_narrow else BAR_SHARE) * (self.x.at(1) - self.x.at(0)) / 2
 
     def end(self, column: int, value: float, label: str, name: str) -> list[str]:
@@ -97,6 +96,5 @@ class _Plot:
 
     def _labels(self, column: int, y: float, label: str, name: str, css: str = "ink") -> list[str]:
         x = self.x.at(column + 0.5)
-        if not self.size.is_narrow:
-            return []
-        return [text(x, y, label, "middle", css), text(x, self.size.height - 6, name, "middle")]
+        names = [text(x, self.size.height - 6, name, "middle")] if self.size.is_narrow else []
+        return [text(x, y, label, "middle", css), *names]

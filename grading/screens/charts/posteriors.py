@@ -17,7 +17,7 @@ CURVES = (348, 148)
 CLIMB = (348, 132)
 MOVE = (520, 24)
 COMPARED = 220
-STEPS = (430, 176)
+STEPS, PHONE_STEPS = (430, 176), (324, 176)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.
 VISIBLE = 0.002
@@ -212,11 +212,11 @@ def _height_at(path: Sequence[Point], x: float) -> float:
 # --- series
 
 
-def by_step(means: Sequence[tuple[float, float]], steps: int) -> SafeString:
+def by_step(means: Sequence[tuple[float, float]], steps: int, *, size: tuple[int, int] = STEPS) -> SafeString:
     """The mean after each finished step, of this site (a line) and of a site that learns floors (dotted). `means` has
     the pair for each of the finished steps, at least one.
     """
-    width, height = STEPS
+    width, height = size
     values = [value for pair in means for value in pair]
     low, high = math.floor(min(values) * 20) / 20, math.ceil(max(values) * 20) / 20
     x = Axis(-0.5, steps - 0.5, 44, width)

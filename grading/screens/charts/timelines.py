@@ -28,7 +28,7 @@ from grading.screens.charts.svg import (
 
 DAYS = (880, 240)
 # On a phone, so that labels keep their size.
-NARROW = 340
+NARROW = 324
 # The width of a day's label.
 LABEL = 40
 
@@ -229,7 +229,9 @@ def _dollars(amount: float) -> str:
 
 # --- the backlog with its forecast
 
-BACKLOG, SMALL_BACKLOG = (640, 176), (420, 190)
+BACKLOG, SMALL_BACKLOG, PHONE_BACKLOG = (640, 176), (420, 190), (324, 176)
+# The highest place of a note, and its height with the gap to the next.
+FIRST_NOTE, NOTE = 11, 14
 # Hours between the labels of a time axis: the first step with TICKS labels at most is taken.
 HOURS = (1, 2, 3, 4, 6, 12, 24, 48, 96, 168)
 TICKS = 7
@@ -276,6 +278,7 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
     if future_path:
         marks.append(open_path("queue-forecast", future_path))
     marks.append(circle("f-dot", past_path[-1]))
+    labels: list[tuple[float, float, float]] = []  # (left, right, y) of the notes drawn so far
     for note in notes:
         at, point_y = place(note.at, note.waiting)
         room = 6 + 6 * len(note.label)
@@ -283,9 +286,18 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
         shift, anchor = (-6, "end") if has_room_before else (6, "start")
         left = at - room if has_room_before else at
         top = min([point_y, *(each_y for each_x, each_y in past_path if left <= each_x <= left + room)])
-        marks.append(text(at + shift, max(top - 8, 11), note.label, anchor, note.css))
+        label_y = _free_y(labels, left, left + room, max(top - 8, FIRST_NOTE))
+        labels.append((left, left + room, label_y))
+        marks.append(text(at + shift, label_y, note.label, anchor, note.css))
     label = "; ".join(note.label for note in notes) or "no job waits"
     return svg(width, height, marks, f"Backlog: {label}")
+
+
+def _free_y(labels: Sequence[tuple[float, float, float]], left: float, right: float, y: float) -> float:
+    """The y nearest above `y`, else below it, at which a label from `left` to `right` covers none of `labels`."""
+    beside = [at for other_left, other_right, at in labels if left < other_right and other_left < right]
+    rows = [y, y - NOTE, y - 2 * NOTE, *(y + NOTE * row for row in range(1, len(beside) + 2))]
+    return next(row for row in rows if row >= FIRST_NOTE and all(abs(row - other) >= NOTE for other in beside))
 
 
 def hours(start: dt.datetime, end: dt.datetime) -> list[tuple[dt.datetime, str]]:

@@ -34,7 +34,7 @@ class ChartSize:
 
 WIDE = ChartSize(width=1352, height=288, is_narrow=False)
 LETTER_WIDE = ChartSize(width=582, height=200, is_narrow=True)
-PHONE = ChartSize(width=340, height=232, is_narrow=True)
+PHONE = ChartSize(width=324, height=232, is_narrow=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens.categories.view import uncategorised
 from grading.screens.charts import timelines
 from grading.screens.charts.bars import STACK
-from grading.screens.charts.timelines import NARROW, Bar
+from grading.screens.charts.timelines import NARROW, PHONE_BACKLOG, SMALL_BACKLOG, Bar
 from grading.screens.dashboard.checklist import checklist
 from grading.screens.dashboard.starving import BANDITS, starving
 from grading.screens.desk.answer import TrustFacts, answer
@@ -116,7 +116,8 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
         time = f"{timezone.localtime(at):%H:%M}" if is_near else moment(at)
         drained.append(f"none left at about {time}")
     return {
-        "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
+        "backlog": quota_figures.backlog_chart(view, size=SMALL_BACKLOG) if worth_drawing else "",
+        "narrow_backlog": quota_figures.backlog_chart(view, size=PHONE_BACKLOG) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
         "drained": ", ".join(drained),
     }

@@ -21,7 +21,7 @@ class TrustFacts:
     `today`: the provisional share of today's rewards. `ungraded`: the number of today's sessions without a reward.
     `contradicted`: open review items with a commit or pull request and no real grade. `trouble`: why the judge does not
     answer, as text; empty while it does. `alarms`: ids of open alarms. `compared`: the judge compared with people.
-    `blind`: open items of the random slice. `queue`: all open items.
+    `blind`: open items of the random check. `queue`: all open items.
     """
 
     any_sessions: bool = True
@@ -61,13 +61,15 @@ def answer(facts: TrustFacts) -> TrustAnswer:
     rest = f"; {_today(facts)}" if facts.today.part or facts.ungraded else ""
     if not facts.any_sessions:
         return TrustAnswer(
-            word="There are no rewards yet.",
-            sentence="None of your own sessions has arrived yet.",
+            word="No rewards yet.",
+            sentence="None of your own sessions has arrived.",
             step=step,
         )
     if facts.trouble:
-        problems = ", and ".join(filter(None, (_today(facts), _against(facts.contradicted))))
-        return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {problems}.", step=step, is_bad=True)
+        sentence = f"{facts.trouble}: {_today(facts)}."
+        if facts.contradicted:
+            sentence += f" {_capital(_against(facts.contradicted))}."
+        return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if facts.contradicted:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)

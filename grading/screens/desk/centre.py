@@ -13,6 +13,7 @@ from grading.evidence import store
 from grading.models import Artifact, Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
+from grading.reward import calibrating
 from grading.reward.explain import StepState
 from grading.screens import forge
 from grading.screens.desk import story
@@ -44,11 +45,14 @@ def load_context(
     judge = chain.latest_grade(grades, Source.JUDGE)
     graded = [each for each in reversed(all_answers) if each.value is not None]
     current_answers = [each for each in graded if getattr(each, "undone_by", None) is None]
-    tiles = chain.tiles(settlements[-1] if settlements else None)
+    settlement = settlements[-1] if settlements else None
+    scaled = chain.calibrated_grades(session, settlement, grades, calibrating.CalibrationReader())
+    tiles = chain.tiles(settlement, scaled=scaled)
     if waits:
         _await_person(tiles)
     return {
         "tiles": blind.tiles(tiles, grades) if hides else tiles,
+        "reward_scaled": scaled.get(settlement.grade_id) if settlement and settlement.grade_id and not hides else None,
         "flags": blind.flags(open_flags) if hides else open_flags,
         "judge": judge is not None,
         "rationale": None if hides or judge is None else rationale(judge),

@@ -20,6 +20,7 @@ from grading.screens.bandit.samples import sample_outlooks
 from grading.screens.charts import bars, posteriors
 from grading.screens.charts.posteriors import Beta
 from grading.screens.desk.verdict_form import VerdictForm
+from grading.screens.session.open_answers import DESK_GRADES, OpenAnswer, at_issue, open_answers
 
 LONGEST_SECONDS = 86_400.0
 STOPS = ("0", *(f".{tenth}0" for tenth in range(1, 10)), "1")
@@ -80,7 +81,8 @@ class GradeEffect:
 
     `mark` is the current reward above the scale, `bands` the bands' names below it. `arms` are the effects on each
     learning arm, with curves; with `of_samples` they are arms of the preview bandit. `learners` is how many bandits
-    learn from the session, so that the panel reserves room for them.
+    learn from the session, so that the panel reserves room for them. Until a grade is typed, `answers` are a few
+    possible ones with their effects.
     """
 
     bands: SafeString
@@ -93,6 +95,7 @@ class GradeEffect:
     learners: int = 0
     of_samples: bool = False
     arms: tuple[tuple[ArmMove, SafeString], ...] = ()
+    answers: tuple[OpenAnswer, ...] = ()
 
     @property
     def stops(self) -> list[Stop]:
@@ -154,7 +157,8 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
         return replace(grade_effect, band=bars.band_of(rows, value), arms=arms)
     if form is not None and str(form.data.get("value", "")).strip():
         return replace(grade_effect, problem=form.problem)
-    return grade_effect
+    named = at_issue(rewards.current_grades(session), hides=blind)
+    return replace(grade_effect, answers=tuple(open_answers(session, named, DESK_GRADES)))
 
 
 def is_preview(session: Session) -> bool:

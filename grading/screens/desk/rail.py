@@ -27,7 +27,7 @@ ENOUGH = int(SHRINK)
 CHOICES = (
     ("Everything", ""),
     ("Raised by an alarm", "entered_as=rule"),
-    ("Random slice", "entered_as=slice"),
+    ("Random check", "entered_as=slice"),
     ("For me", "assigned=me"),
     ("For nobody yet", "assigned=nobody"),
 )

@@ -83,8 +83,10 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def rows(acts: Iterable[HistoryEntry], *, grouped: bool) -> list[dict[str, Any]]:
-    """A row for each act. If `grouped`, equal sign-ins in a row are one, with their `count` and the `first` of them.
-    The reveal of a grade has no row of its own next to the answer that followed, which mentions it.
+    """The rows of the table, one for each act, newest first.
+
+    If `grouped`, consecutive equal sign-ins share a row, with their `count` and the time of the `first`. A reveal that
+    was followed by the same person's answer has no row, because the answer's row mentions it.
     """
     table: list[dict[str, Any]] = []
     for act in acts:
@@ -94,12 +96,12 @@ def rows(acts: Iterable[HistoryEntry], *, grouped: bool) -> list[dict[str, Any]]
         if grouped and act.kind is HistoryKind.SIGN_IN and latest is not None and _is_same_sign_in(act, latest):
             table[-1] |= {"count": table[-1]["count"] + 1, "first": act.at}
         else:
-            table.append({"act": act, "changed": changed(act), "count": 1})
+            table.append({"act": act, "changed": shown_changes(act), "count": 1})
     return table
 
 
 def _says_revealed(act: HistoryEntry, reveal: HistoryEntry) -> bool:
-    """Whether an act is the answer to the session of a reveal, by the same person."""
+    """Whether `act` is an answer, after a reveal, by the person and for the session of `reveal`."""
     is_revealed = act.answer is not None and act.answer.revealed
     return is_revealed and (act.session, act.who) == (reveal.session, reveal.who)
 
@@ -108,8 +110,11 @@ def _is_same_sign_in(act: HistoryEntry, other: HistoryEntry) -> bool:
     return (act.kind, act.who, act.what, act.why) == (other.kind, other.who, other.what, other.why)
 
 
-def changed(act: HistoryEntry) -> dict[str, Any] | None:
-    """Everything that an answer changed, for its row; None if there is nothing to show."""
+def shown_changes(act: HistoryEntry) -> dict[str, Any] | None:
+    """Everything that an answer changed, for its row. None for other acts, and if there is nothing to show.
+
+    An answer with its time or a reveal has something to show even if it changed nothing.
+    """
     effects = act.effects
     changes = {
         "arms": [(move.bandit, words(move)) for move in moves_of(effects)],

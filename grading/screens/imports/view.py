@@ -7,6 +7,7 @@ from django.db.models import Count
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
+from grading.formats.registry import PARSERS
 from grading.intake.importing import IMPORTS_WITH_FILES
 from grading.models import LogImport
 from grading.models.imports import Fate
@@ -19,7 +20,13 @@ WHYS_SHOWN = 6
 @staff_view("grading.view_logimport")
 def show(request: StaffRequest) -> TemplateResponse:
     page = Paginator(LogImport.objects.select_related("agent"), LISTED).get_page(request.GET.get("page"))
-    return TemplateResponse(request, "imports/imports.html", {"title": "Imports", "page": page})
+    places = [(parser.title, parser.logs.split(";")[0]) for parser in PARSERS.values()]
+    context = {
+        "title": "Imports",
+        "page": page,
+        "folders": [(title, place) for title, place in places if place.startswith("~")],  # others write where told
+    }
+    return TemplateResponse(request, "imports/imports.html", context)
 
 
 @staff_view("grading.view_logimport")

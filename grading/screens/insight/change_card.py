@@ -73,7 +73,7 @@ class CategoryRow:
     before: Mean
     after: Mean
     means: tuple[str, str]
-    parts: tuple[str, ...]
+    parts: tuple[tuple[str, str], ...]
     total: str
 
 
@@ -179,7 +179,7 @@ def _category(row: CategoryContribution, measure: Measure, span: Span, narrowing
         before=row.before,
         after=row.after,
         means=(write_value(measure, row.before.value), write_value(measure, row.after.value)),
-        parts=tuple("?" if part.value is None else _small(measure, part.value) for part in row.parts),
+        parts=tuple((title_of(part), "?" if part.value is None else _small(measure, part.value)) for part in row.parts),
         total=_small(measure, row.difference),
     )
 

@@ -38,14 +38,14 @@ class EffectRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectGroup:
     """A mark, or several at the same time, with the changes since: of the reward (`main`), and of cost and vitals with
-    an estimate (`others`). `unknown` counts those without one.
+    an estimate (`others`). `unknown` names the measures without one.
     """
 
     marks: tuple[str, ...]
     key: str
     main: EffectRow
     others: tuple[EffectRow, ...]
-    unknown: int
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,14 @@ def group_effects(effects: Sequence[MarkEffect]) -> list[EffectGroup]:
     for marks, same in groupby(effects, key=lambda effect: effect.marks):
         main, *others = same  # the reward's effect comes first
         estimated = [each for each in others if each.effect is not None]
+        unknown = [each.measure.title for each in others if each.effect is None]
         groups.append(
             EffectGroup(
                 marks=tuple(write_mark(mark) for mark in marks),
                 key=marks[0].key if marks else "",
                 main=_row(main, limit),
                 others=tuple(_row(each, limit) for each in estimated),
-                unknown=len(others) - len(estimated),
+                unknown=tuple(title[:1].lower() + title[1:] for title in unknown),
             )
         )
     return groups
@@ -108,17 +109,18 @@ def _row(effect: MarkEffect, limit: float) -> EffectRow:
 
 
 def agent_rows(cards: Sequence[AgentCard], work: Mapping[tuple[str, str], LandedWork]) -> list[AgentRow]:
-    """The cards as rows of a table, with what became of the work of each harness and model."""
+    """The cards that have a reward or work that was followed, with what became of that work."""
     return [
         AgentRow(
             card=card,
-            sentence=write_agent(card),
+            sentence=write_agent(card) if card.reward else "",
             reward=_mean("reward", card.reward),
             cost=_mean("cost", card.cost),
             minutes=_mean("minutes", card.minutes),
             work=work.get((card.harness, card.model)),
         )
         for card in cards
+        if card.reward or ((tried := work.get((card.harness, card.model))) and tried.tried)
     ]
 
 

@@ -13,7 +13,7 @@ from grading.insight import agents, loading, since
 from grading.insight.changes import compare, last_two_weeks
 from grading.insight.core.measures import MeasureUnit
 from grading.insight.core.results import AgentCard, Trend
-from grading.insight.sentences import write_headline
+from grading.insight.sentences import write_headline, write_too_few
 from grading.insight.trends import load_trend
 from grading.judging.rubrics import trials
 from grading.models import Repository, Rubric, Session
@@ -64,6 +64,7 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
     if Repository.objects.exists():
         span = loading.last_weeks(form.now, agents.WEEKS)
         work = load_by_agent(span, form.now, filters=form.filters)
+    cards = _agents(form)
     return {
         "headline": f"{'Last whole week, ' if is_last_week else ''}{write_headline(change)}",
         "trend": trend_card.context(trend, marks, form.narrowing, form.query),
@@ -71,7 +72,9 @@ def _cards(form: InsightForm, trend: Trend) -> dict[str, Any]:
         "chosen_mark": form.chosen_mark(marks),
         "effects": effects_card.group_effects(reading.effects if reading else ()),
         "effects_at": reading and reading.read_at,
-        "agents": effects_card.agent_rows(_agents(form), work),
+        "agents": effects_card.agent_rows(cards, work),
+        "compares": any(card.reward for card in cards),
+        "too_few": write_too_few(cards),
         "has_work": any(each.tried for each in work.values()),
         "agent_span": agents.WEEKS,
     }

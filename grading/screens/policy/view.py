@@ -25,25 +25,30 @@ from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, form
 from grading.screens.policy.presets import PRESETS
 
 LISTED = 50
+# Digits of a version's number.
+MAX_DIGITS = 9
 # Numbers of a version whose names begin with these apply at each decision and nowhere else.
 AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
 @staff_view("grading.change_quota")
 def show(request: StaffRequest, name: str) -> HttpResponse:
-    """The policy form; a POST puts its numbers in force. A GET may ask what numbers would do: `preview` asks about
-    those in the query, `to` about those of an earlier version, `preset` about those of a preset.
+    """The policy form, or a preview of what other numbers would do. A POST puts numbers in force.
+
+    The query says which numbers to preview: with `preview` those in the query itself, with `to` those of an earlier
+    version, with `preset` those of a preset.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
         raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
     current = version_of(bandit)
     if request.method == "POST":
-        return _put(request, current)
+        return _put_in_force(request, current)
     if "to" in request.GET:
         to = request.GET["to"]
         try:
-            number = int(to) if to.isdecimal() and len(to) < 10 else 0  # noqa: PLR2004 - more digits than versions
+            is_number = to.isdecimal() and len(to) <= MAX_DIGITS
+            number = int(to) if is_number else 0  # no version has this number
             earlier = policies.find_policy_version(bandit, number)
             preview = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
         except ValueError as error:
@@ -72,7 +77,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
     return _form_page(request, form, current)
 
 
-def _put(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
+def _put_in_force(request: StaffRequest, current: PolicyVersion) -> HttpResponse:
     """Put the posted numbers in force, unless another version was made since the page with the form was loaded."""
     bandit = current.bandit
     form = BanditPolicyForm(request.POST, current=current)
@@ -137,16 +142,15 @@ def _preview_page(request: HttpRequest, preview: PolicyPreview, note: str) -> Te
 
 def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVersion) -> TemplateResponse:
     bandit, now = current.bandit, timezone.now()
-    costs = [
-        (arm, cost)
-        for arm, cost in policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now))).items()
-        if cost.n
-    ]
-    costs.sort(key=lambda arm_cost: (-(arm_cost[1].each or 0.0), arm_cost[0]))  # the most expensive first
+    costs_by_arm = policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now)))
+    arms = [arm for arm, cost in costs_by_arm.items() if cost.n]
+    arms.sort(key=lambda arm: (-(costs_by_arm[arm].each or 0.0), arm))  # the most expensive first
+    # Each preset with what it would change; nothing if it is in force.
     presets = [
         (preset, changes(current, policies.build_version(bandit, preset.changed_numbers(current))))
         for preset in PRESETS
     ]
+    is_preset = any(not differences for _preset, differences in presets)
     context = {
         "title": f"{bandit} policy",
         "bandit": bandit,
@@ -156,17 +160,17 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, current: PolicyVers
         "grouped": form.grouped(),
         "sources": form.by_source(advice(bandit)),
         "memory": policies.memory_of(current, now),
-        "costs": costs,
+        "costs": [(arm, costs_by_arm[arm]) for arm in arms],
         "history": history(bandit),
         "presets": presets,
-        "is_custom": all(changed for _, changed in presets),
+        "is_custom": not is_preset,
         "chooses": bandit.kind == BanditKind.CHOICE,
     }
     return TemplateResponse(request, "policy/policy.html", context)
 
 
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
-    """The cap for each source that people's grades of the random slice suggest, under the calibration in force."""
+    """The cap for each source that people's grades of the random check suggest, under the calibration in force."""
     calibration = current_calibration(bandit)
     pairs = human_pairs(bandit, None if calibration is None else calibration.fallback_calibration)
     return {source: advise_cap(pairs, source) for source in SOURCES}
@@ -174,6 +178,6 @@ def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
 
 def history(bandit: Bandit) -> list[dict[str, Any]]:
     """The latest versions, newest first, each with what it changed; None for the first version."""
-    rows = list(bandit.policies.order_by("-version")[: LISTED + 1])
-    pairs = zip(rows[:LISTED], [*rows[1:], None], strict=False)
-    return [{"row": row, "changes": None if old is None else changes(old, row)} for row, old in pairs]
+    versions = list(bandit.policies.order_by("-version")[: LISTED + 1])
+    with_previous = zip(versions[:LISTED], [*versions[1:], None], strict=False)
+    return [{"row": row, "changes": None if old is None else changes(old, row)} for row, old in with_previous]

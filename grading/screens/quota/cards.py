@@ -57,7 +57,7 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
 
 
 def _since(quota: Quota, now: dt.datetime) -> str:
-    """Since when the judge has been in its state, and for how long; when it will be called again, if it is out."""
+    """Since when the judge has been in its state, and for how long. If it is out, also when it is called again."""
     if quota.pk is None:
         return "not asked yet"
     if quota.is_untested:
@@ -101,7 +101,7 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
                 "raised."
             )
         case QuotaState.EXHAUSTED, _:
-            return "Then one call tests whether the quota is back. Until then, no sessions are judged."
+            return "After the wait, one call tests whether the quota is back. Until then, no sessions are judged."
         case QuotaState.PAUSED, _:
             row = quota.transitions.select_related("by").last()
             who = "Somebody" if row is None or row.by is None else row.by.get_username()

@@ -21,7 +21,7 @@ from grading.models import JudgePolicy
 from grading.plain import counted
 from grading.reward.explain import weight
 from grading.screens.charts import bars, timelines
-from grading.screens.charts.timelines import BACKLOG, SMALL_BACKLOG, Note, TimelineSpan
+from grading.screens.charts.timelines import BACKLOG, Note, TimelineSpan
 from grading.templatetags.gradingsite_tags import moment, stamp, usd
 
 DAYS = 14
@@ -96,7 +96,7 @@ def sentence(outlook: QueueOutlook) -> str:
     }[outlook.forecast.ending]
 
 
-def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
+def backlog_chart(outlook: QueueOutlook, *, size: tuple[int, int] = BACKLOG) -> SafeString:
     past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
     future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
@@ -107,9 +107,9 @@ def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
         notes.append(Note(at=timezone.localtime(at), waiting=waiting, label=label))
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
-        notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
+        if size == BACKLOG:  # the others have no room for it, and the sentence above them says it
+            notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))  # room for the label after the end
-    size = SMALL_BACKLOG if small else BACKLOG
     return timelines.backlog(past, future if len(future) > 1 else [], notes, size=size)
 
 

@@ -1,4 +1,4 @@
-"""Operators' actions on the judge: pause, resume, probe, change how the quota is spent. All are recorded."""
+"""Operators' actions on the judge: pause, resume, probe, change how the quota is spent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -82,7 +82,7 @@ def probe(request: StaffRequest) -> HttpResponse:
     if why_not:
         messages.error(request, f"No probe was sent. {why_not}")
         return redirect("admin:quota")
-    quota.probe_now(by=request.user)
+    quota.probe_now()
     messages.success(request, "One call is sent within seconds. If it succeeds, judging continues.")
     return redirect("admin:quota")
 

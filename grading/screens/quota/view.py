@@ -18,6 +18,7 @@ from grading.models import JudgePolicy, Quota, Rubric, Session
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.monitoring import operation
+from grading.screens.charts.timelines import PHONE_BACKLOG
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota import figures
 from grading.screens.quota.cards import card, unconfigured, waiting_effect
@@ -62,7 +63,7 @@ def show(request: StaffRequest) -> TemplateResponse:
             "arithmetic": figures.arithmetic(queue),
             "forecast": figures.sentence(queue),
             "chart": figures.backlog_chart(queue),
-            "narrow": figures.backlog_chart(queue, small=True),
+            "narrow": figures.backlog_chart(queue, size=PHONE_BACKLOG),
             "outcomes": figures.outcomes(tallies, waiting, money.spend.each_usd, _waits(first.quota, waiting)),
             "calls": sum(tally.attempts for tally in tallies),
             "timeline": figures.timeline(first, beginning, periods, spells, now),

@@ -45,11 +45,15 @@ class PromptPreview:
         return full / 1_000_000
 
 
+def recent(limit: int) -> list[Session]:
+    """The latest sessions; samples if there are no others."""
+    latest = Session.objects.with_people().order_by("-ended_at", "-pk")
+    return list(latest.yours()[:limit]) or list(latest.samples()[:limit])
+
+
 def recent_sessions() -> list[dict[str, str]]:
     """The latest sessions as choices: the full name as `value`, and a `label`. Samples if there are no others."""
-    latest = Session.objects.with_people().order_by("-ended_at", "-pk")
-    rows = list(latest.yours()[:RECENT]) or latest.samples()[:RECENT]
-    return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in rows]
+    return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in recent(RECENT)]
 
 
 def full_name(session: Session) -> str:

@@ -16,12 +16,14 @@ from grading.judging.allowance import budget, quota
 from grading.judging.outlook import estimates
 from grading.judging.outlook.standing import DIMENSIONS
 from grading.judging.rubrics import plans, progress, rejudge
+from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import operation
 from grading.plain import counted, primary_key
 from grading.screens.charts import bars
 from grading.screens.http import StaffRequest, staff_view
+from grading.screens.rubrics.view import stale
 from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
@@ -59,7 +61,13 @@ def show(request: StaffRequest) -> TemplateResponse:
             spent=Subquery(costs.annotate(usd=Sum("cost_usd")).values("usd")),
         )
     )
-    return TemplateResponse(request, "rubrics/runs.html", {"title": "Judged again", "runs": runs[:LISTED]})
+    context = {
+        "title": "Judged again",
+        "runs": runs[:LISTED],
+        "judged": Session.objects.yours().filter(verdict__isnull=False).count(),
+        "stale": stale().count(),
+    }
+    return TemplateResponse(request, "rubrics/runs.html", context)
 
 
 @staff_view("grading.change_quota")
@@ -83,6 +91,7 @@ def plan(request: StaffRequest) -> HttpResponse:
         "problem": problem,
         "form": form,
         "plan": rerun,
+        "unchanged": rerun.left_out.get(LeftOut.UNCHANGED, 0) if rerun else 0,
     }
     if rerun is not None and rerun.rest is not None:
         query = request.GET.copy()

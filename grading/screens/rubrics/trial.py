@@ -17,7 +17,10 @@ from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
 from grading.screens.http import StaffRequest, staff_view
-from grading.screens.rubrics.preview import PromptPreview, find_session, full_name, recent_sessions
+from grading.screens.rubrics.preview import PromptPreview, find_session, full_name, recent, recent_sessions
+
+# The latest sessions from which candidates for a trial are taken, and how many are listed.
+LATEST, LISTED = 100, 12
 
 
 @staff_view("grading.view_rubric")
@@ -46,6 +49,8 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         "recent": recent_sessions(),
         "named": full_name(session) if session else request.GET.get("session", ""),
     }
+    if session is None:
+        context["candidates"] = candidates(rubric)
     if session is not None:
         # The current verdict and the trial's answer, dimension by dimension, and the state of the trial.
         current = verdicts().filter(session=session).first()
@@ -70,6 +75,13 @@ def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
     trial = session.judge_jobs.filter(purpose=Purpose.TRIAL, rubric=rubric).order_by("-pk").first()
     obstacle = quota.obstacle()
     return {"trial": trial, "obstacle": obstacle.detail if obstacle else ""}
+
+
+def candidates(rubric: Rubric) -> list[dict[str, Any]]:
+    """The latest sessions to try the rubric on, first those of its kind of work; samples if there are no others."""
+    rows = recent(LATEST)
+    rows.sort(key=lambda session: session.work != rubric.kind)
+    return [{"session": row, "query": urlencode({"session": full_name(row)})} for row in rows[:LISTED]]
 
 
 def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:

@@ -129,7 +129,8 @@ def rows(
     )
     things = by_kind(production.things)
     activity: list[ActivityRow] = []
-    if signals is not None and signals.task:
+    # The page's title may be the whole task.
+    if signals is not None and signals.task and signals.task.strip() != session.title.strip():
         task_event = log.first_of("Task")
         item = ActivityItem(text=signals.task[:LONGEST_TEXT], event=task_event.number if task_event else None)
         activity.append(ActivityRow(kind="Task", items=(item,), places=("log",)))

@@ -1,10 +1,11 @@
 """The reward chain as tiles, and the grades that the pages show beside it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from grading.models import Grade, Session, Settlement
-from grading.reward import calibrating
+from grading.reward import calibrating, rewards
 from grading.reward.decide import MAX_ADDED, MAX_READINGS, CurrentGrades, GradeView, contests, gap, is_claimed, value_of
 from grading.reward.explain import StepState, number, weight
 from grading.screens.session import reasons
@@ -15,12 +16,22 @@ from grading.vocabulary import Reason, Source
 NARROW = f"{StepState.SKIPPED} slim"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledGrade:
+    """A fallback's grade as `read` on the judge's scale by the category bandit, and how much it `counts` there, or
+    would count if it decided.
+    """
+
+    read: calibrating.Calibrated
+    counts: float
+
+
 def tiles(
     settlement: Settlement | None,
     *,
     stale: str = "",
     next_judging: NextJudging | None = None,
-    scaled: Mapping[int, calibrating.Calibrated] | None = None,
+    scaled: Mapping[int, ScaledGrade] | None = None,
 ) -> list[dict[str, Any]]:
     """A tile for each stored step of the settlement: the step's keys, its CSS classes as `css`, `stale` and `scaled`.
 
@@ -42,9 +53,7 @@ def tiles(
     return shown
 
 
-def _tile(
-    step: Mapping[str, Any], settlement: Settlement, scaled: Mapping[int, calibrating.Calibrated]
-) -> dict[str, Any]:
+def _tile(step: Mapping[str, Any], settlement: Settlement, scaled: Mapping[int, ScaledGrade]) -> dict[str, Any]:
     state = StepState(step["state"])
     css = str(state)
     if step["provisional"] and state is StepState.DECIDES:
@@ -74,12 +83,12 @@ def _stopped(session: Session, tiles: Sequence[dict[str, Any]]) -> list[dict[str
 
 def calibrated_grades(
     session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: calibrating.CalibrationReader
-) -> dict[int, calibrating.Calibrated]:
+) -> dict[int, ScaledGrade]:
     """The fallbacks' grades in the chain on the judge's scale, by the grade's id; those that nothing maps are left out.
 
     For the grade that decides, the value that it was settled at is mapped.
     """
-    if settlement is None:
+    if settlement is None or session.category is None:
         return {}
     fallback_ids = {
         step["grade"]
@@ -91,9 +100,10 @@ def calibrated_grades(
         if grade.pk not in fallback_ids:
             continue
         settled_value = settlement.value if grade.pk == settlement.grade_id else None
-        on_judges_scale = reader.calibrate(session, grade, settled_value)
-        if on_judges_scale is not None:
-            by_id[grade.pk] = on_judges_scale
+        read = reader.calibrate(session, grade, settled_value)
+        if read is not None:
+            weight = reader.weight(session.category.current.name, grade.source)
+            by_id[grade.pk] = ScaledGrade(read=read, counts=weight * rewards.standing_weight_of(grade))
     return by_id
 
 
@@ -117,6 +127,14 @@ def is_contested(settlement: Settlement | None, current_grades: CurrentGrades) -
     if settlement is None or settlement.source != Source.CONSUMPTION or settlement.final:
         return False
     return contests(current_grades)
+
+
+def has_stale_verdict(settlement: Settlement | None, current_grades: CurrentGrades) -> bool:
+    """Whether the verdict is older than some evidence, and no person has settled the reward."""
+    judge = current_grades.get(Source.JUDGE)
+    if settlement is None or settlement.final or judge is None:
+        return False
+    return judge.value is not None and bool(judge.stale)
 
 
 def consumption_note(settlement: Settlement | None, current_grades: CurrentGrades) -> str:

@@ -17,6 +17,7 @@ from grading.monitoring.rule import RULES, Rule
 from grading.plain import counted
 from grading.reward import trajectory
 from grading.reward.explain import number
+from grading.reward.freshness import EvidenceState
 from grading.reward.outcomes import KILLED
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
@@ -72,6 +73,14 @@ class MetCondition:
     title: str
     detail: str = ""
     event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidencePart:
+    """A part of a session's evidence, and whether the verdict was based on it."""
+
+    title: str
+    was_read: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +242,24 @@ def _unfinished(signals: Signals) -> MetCondition:
     work = counted(signals.calls, "tool call") if signals.calls else "no tool call"
     detail = f"After {work}, there is no final message, no merge and no passing tests"
     return MetCondition(title="The work was not finished before that", detail=detail)
+
+
+def parts_read(read: EvidenceState, now: EvidenceState) -> list[EvidencePart]:
+    """The parts of the evidence `now` that could make a verdict on `read` stale, those that it was based on first."""
+    old, new = len(now.effects & read.effects), len(now.effects - read.effects)
+    failures = now.failures - read.failures
+    parts = []
+    if now.transcript:
+        parts.append(EvidencePart(title="Transcript", was_read=bool(read.transcript)))
+    if old:
+        parts.append(EvidencePart(title=counted(old, "confirmed effect"), was_read=True))
+    if new:
+        parts.append(
+            EvidencePart(title=counted(new, "further confirmed effect" if old else "confirmed effect"), was_read=False)
+        )
+    if failures > 0:
+        parts.append(EvidencePart(title=counted(failures, "failure"), was_read=False))
+    return sorted(parts, key=lambda part: not part.was_read)
 
 
 def rule_for_runs() -> Rule | None:

@@ -8,8 +8,11 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from bandit import ledger
+from bandit.core.table import ABSTAINED
+from bandit.reading import policy_of, posterior_of
 from grading.evidence import material, store
 from grading.judging.allowance import quota
 from grading.judging.rubrics.verdicts import staleness
@@ -19,12 +22,14 @@ from grading.models.judging import Purpose
 from grading.review import promises, seen
 from grading.reward import calibrating, rewards
 from grading.reward.decide import current
+from grading.reward.explain import number
+from grading.reward.freshness import EvidenceState
 from grading.screens.categories import by_hand
 from grading.screens.feed import page_version
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import blind, chain, facts, history, outcomes, panes, reasons, transcript
+from grading.screens.session import blind, chain, facts, history, open_answers, outcomes, panes, reasons, transcript
 from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.panes import Tab
 from grading.screens.session.reasons import NextJudging
@@ -96,7 +101,10 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
     page = load_context(session, settlement, received)
     reader = calibrating.CalibrationReader()
     scaled = chain.calibrated_grades(session, settlement, grades, reader)
-    applied_rewards = load_applied_rewards(session, reader)
+    is_contested = chain.is_contested(settlement, current_grades)
+    is_outdated = chain.has_stale_verdict(settlement, current_grades)
+    is_open = is_contested or is_outdated or reasons.is_ungraded(settlement)
+    applied_rewards = load_applied_rewards(session, reader, with_means=not is_open)
     weights = [row["weight"] for row in applied_rewards] if settlement is not None and settlement.weight > 0 else []
     category = by_hand.of_session(session)
     stale = staleness(judge, Rubric.objects.active(session.work))
@@ -111,7 +119,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         "settlement": settlement,
         "tiles": chain.tiles(settlement, stale=stale, next_judging=page.next_judging, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement and settlement.grade_id else None,
-        "fallback_weight": _fallback_weight(session, settlement, reader),
+        "category_reward": next((row for row in applied_rewards if row["entry"].bandit.name == reader.bandit), None),
         "no_reward": reasons.has_no_reward(settlement),
         "ungraded": reasons.is_ungraded(settlement),
         "stale": stale,
@@ -121,7 +129,8 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         "judging_usd": reasons.last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
         "cards": reasons.cards(settlement, grades, explained_grades),
-        "is_contested": chain.is_contested(settlement, current_grades),
+        "is_contested": is_contested,
+        "is_open": is_open,
         "readings": chain.readings(grades, judge),
         "verdict": verdict,
         "consumption_note": chain.consumption_note(settlement, current_grades),
@@ -141,6 +150,7 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
             categories=category["words"],
         ),
         "applied_rewards": applied_rewards,
+        "how_read": list(dict.fromkeys(row["read"].how for row in applied_rewards if row["read"])),
         "counts_nowhere": bool(weights) and not any(weights),
         "counts_0_in_an_arm": 0 in weights,
         **facts.context(session),
@@ -149,7 +159,11 @@ def show(request: StaffRequest, pk: int) -> TemplateResponse:
         **_tabs(request, page, [] if hides else chain.citations(judge)),
     }
     if hides:
-        context |= _blind_context(context, settlement, grades)
+        context |= _blind_context(context, settlement, grades, scaled)
+    elif is_open:
+        context["open_answers"] = open_answers.open_answers(session, open_answers.at_issue(current_grades))
+        context["is_estimated"] = reasons.is_ungraded(settlement) and _is_estimated(session)
+        context["parts_read"] = _parts_read(grades) if is_outdated else []
     context["latest"] = [line for line in context["history"] if line.is_main][-LATEST:]
     return TemplateResponse(request, "session/session.html", context)
 
@@ -169,12 +183,17 @@ def load_context(session: Session, settlement: Settlement | None, received: Sequ
     )
 
 
-def _blind_context(context: Mapping[str, Any], settlement: Settlement | None, grades: list[Grade]) -> dict[str, Any]:
+def _blind_context(
+    context: Mapping[str, Any],
+    settlement: Settlement | None,
+    grades: list[Grade],
+    scaled: Mapping[int, chain.ScaledGrade],
+) -> dict[str, Any]:
     """Replaces everything in `context` that reveals the verdict, for a person who is to grade the session blind."""
     explained_grades = {source: grade for source in CARDS[1:] if (grade := chain.latest_grade(grades, source))}
     return {
         "blind": True,
-        "tiles": blind.tiles(chain.tiles(settlement), grades),
+        "tiles": blind.tiles(chain.tiles(settlement, scaled=scaled), grades),
         "flags": blind.flags(context["flags"]),
         "cards": reasons.cards(None, [], explained_grades),
         "history": list(blind.history(context["history"])),
@@ -245,39 +264,56 @@ def _tabs(request: HttpRequest, page: SessionContext, citations: list[int]) -> d
     return context
 
 
-def _fallback_weight(
-    session: Session, settlement: Settlement | None, reader: calibrating.CalibrationReader
-) -> float | None:
-    """How much the session counts in its category's arm, in [0, 1]; None unless a fallback decided its reward."""
-    if settlement is None or session.category is None or settlement.source not in calibrating.SOURCES:
-        return None
-    return reader.weight(session.category.current.name, settlement.source)
-
-
-def load_applied_rewards(session: Session, reader: calibrating.CalibrationReader) -> list[dict[str, Any]]:
+def load_applied_rewards(
+    session: Session, reader: calibrating.CalibrationReader, *, with_means: bool = True
+) -> list[dict[str, Any]]:
     """The session's rewards that count in bandits today, one row per ledger `entry`.
 
-    `weight` is how much the reward counts, `scaled` a fallback's value on the judge's scale (else None), and `mean` the
-    arm's mean today, without and with the session. `reader` reads the category bandit's rewards.
+    `weight` is how much the reward counts, `read` how its bandit reads it, None if it uses no other number, and `mean`
+    the arm's mean today, without and with the session, None unless `with_means`. `reader` reads the category bandit's
+    rewards.
     """
     entries = ledger.history(session.observation).live().rewards().select_related("bandit", "arm__merged_into")
     if not entries:
         return []
-    means = {}
-    for bandit, now, without_session, _arms in promises.outlooks([(session, None)]):
-        for name, arm in now.arms.items():
-            means[bandit, name] = (without_session.arms[name].mean, arm.mean)
+    outlooks, means = {}, {}
+    if with_means:
+        for bandit, now, without_session, _arms in promises.outlooks([(session, None)]):
+            outlooks[bandit] = now
+            for name, arm in now.arms.items():
+                means[bandit, name] = (without_session.arms[name].mean, arm.mean)
     readers = {reader.bandit: reader}
     rows = []
     for entry in entries:
-        bandit, grader = entry.bandit.name, entry.grader
+        bandit, arm_name = entry.bandit.name, entry.arm.current.name
         if bandit not in readers:
             readers[bandit] = calibrating.CalibrationReader(bandit)
+        if bandit not in outlooks:
+            outlooks[bandit] = posterior_of(bandit, timezone.now())
+        weight, read = readers[bandit].weight_of(entry), calibrating.read_reward(entry, outlooks[bandit])
+        is_used = weight > 0 or read.is_estimated
         row = {
             "entry": entry,
-            "weight": readers[bandit].weight_of(entry),
-            "scaled": readers[bandit].read(grader.source, entry.value),
-            "mean": means.get((bandit, entry.arm.current.name)),
+            "weight": weight,
+            "read": read if is_used and number(read.value) != number(entry.value) else None,
+            "mean": means.get((bandit, arm_name)),
         }
         rows.append(row)
     return rows
+
+
+def _parts_read(grades: Sequence[Grade]) -> list[reasons.EvidencePart]:
+    """The parts of the evidence that the stale verdict did and did not read; empty if that is not known."""
+    in_chain = [grade for grade in grades if not grade.parallel]
+    verdict, now = rewards.first_reading(in_chain), rewards.latest_evidence(in_chain)
+    read = None if verdict is None else EvidenceState.from_dict(verdict.evidence.get("read"))
+    return [] if read is None or now is None else reasons.parts_read(read, now)
+
+
+def _is_estimated(session: Session) -> bool:
+    """Whether a bandit that learns from this ungraded session estimates it from judged sessions."""
+    for entry in ledger.history(session.observation).live().abstentions().select_related("bandit"):
+        calibration = policy_of(entry.bandit).calibration
+        if calibration is not None and (ABSTAINED, entry.grader.view) in calibration.by_kind:
+            return True
+    return False

@@ -15,6 +15,8 @@ from grading.vocabulary import Reason, Source
 # The number of rows from which on a note is shown once for the group instead of on each row.
 SHARED = 3
 LONGEST_SHARED = 60
+# The rows that a phone shows at first.
+FIRST_ROWS = 20
 WEEK_NAMES = {0: "This week", 1: "Last week"}
 STALE = "stale verdict, from another rubric or digest"
 
@@ -22,13 +24,15 @@ STALE = "stale verdict, from another rubric or digest"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """A session of the list with the note about its reward. `note` is "" if the group shows it; `why` is the full text.
-    `says_stale`: the row shows that its verdict is stale, because the group does not.
+    `says_stale`: the row shows that its verdict is stale, because the group does not. `is_late`: a phone shows it only
+    when asked for the whole page.
     """
 
     session: Session
     note: str
     why: str
     says_stale: bool
+    is_late: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +51,22 @@ def group(sessions: Sequence[Session], *, by_week: bool) -> list[SessionGroup]:
     """Group sessions, as returned by `listed`, by week; in one group without a title if `by_week` is false."""
     today = timezone.localdate()
     if not by_week:
-        return [_group("", "", sessions)] if sessions else []
-    groups = []
+        return [_group("", "", sessions, 0)] if sessions else []
+    groups: list[SessionGroup] = []
     for monday, same in groupby(sessions, lambda each: _monday(timezone.localdate(each.ended_at))):
         weeks_ago = (_monday(today) - monday).days // 7
         days = f"{monday:%-d %b} – {monday + dt.timedelta(days=6):%-d %b %Y}"
         name = WEEK_NAMES.get(weeks_ago)
-        groups.append(_group(name or days, days if name else "", list(same)))
+        rows_before = sum(len(earlier.rows) for earlier in groups)
+        groups.append(_group(name or days, days if name else "", list(same), rows_before))
     return groups
 
 
-def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
-    """The group of these sessions. A note that SHARED or more of them have moves from their rows to the group."""
+def _group(title: str, days: str, sessions: Sequence[Session], rows_before: int) -> SessionGroup:
+    """The group of these sessions. A note that SHARED or more of them have moves from their rows to the group.
+
+    `rows_before`: the number of rows in the groups above it.
+    """
     notes = {each.pk: note(each) for each in sessions}
     counts = Counter(text for text in notes.values() if text and len(text) <= LONGEST_SHARED)
     shared = {text: count for text, count in counts.most_common() if count >= SHARED}
@@ -71,8 +79,9 @@ def _group(title: str, days: str, sessions: Sequence[Session]) -> SessionGroup:
             note="" if notes[each.pk] in shared else notes[each.pk],
             why="" if each.settlement is None else each.settlement.sentence,
             says_stale=_is_stale(each) and STALE not in shared,
+            is_late=place >= FIRST_ROWS,
         )
-        for each in sessions
+        for place, each in enumerate(sessions, start=rows_before)
     )
     return SessionGroup(title=title, days=days, shared=tuple((n, text) for text, n in shared.items()), rows=rows)
 

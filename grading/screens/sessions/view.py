@@ -231,6 +231,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "filters": filters,
         "page": page,
         "groups": groups.group(page.object_list, by_week=order in {"", "oldest"}),
+        "late": max(len(page.object_list) - groups.FIRST_ROWS, 0),
         **columns(page.object_list),
         "orders": [("", "newest first"), *((name, words) for name, (words, _) in ORDERS.items())],
         "order": order,

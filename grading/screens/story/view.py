@@ -22,7 +22,7 @@ from grading.story.figures import ArmBelief, Figure
 from grading.story.march31 import FIRST, STEPS, Incident, NotYet, StoryStep
 
 # The widths of the chart for a screen and for a phone.
-WIDE, NARROW = 900, 330
+WIDE, NARROW = 900, 324
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,9 @@ def show(request: StaffRequest) -> TemplateResponse:
         "wide": posteriors.compared(*curves, ("this site", "with floors"), WIDE),
         "narrow": posteriors.compared(*curves, ("here", "with floors"), NARROW),
         "series": posteriors.by_step(incident.series, len(STEPS)) if incident.series else "",
+        "narrow_series": (
+            posteriors.by_step(incident.series, len(STEPS), size=posteriors.PHONE_STEPS) if incident.series else ""
+        ),
         "first": FIRST,
         "session": ledger.sessions.get(FIRST.name),
         "entries": ledger.entries.get(FIRST.name, ()),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.pure
 REAL = sorted((Path(__file__).parents[2] / "data" / "transcripts").glob("*.jsonl"))
 BUDGETS = [1600, 2000, 2500, 3500, 5000, 8000, 12_000, 24_000]
 JOURNAL = "I did this and that.\n" * 400
-PATCH = "".join(f"--- a/f{n}.py\n+++ b/f{n}.py\n+new line {n}\n" for n in range(400))
+PATCH = "".join(f"--- a/f{n}.py\n+++ b/f{n}.py\n@@ -0,0 +1 @@\n+new line {n}\n" for n in range(400))
 LONG = [event for number in range(10, 3000, 2) for event in shell(number, f"sed -n {number}p a.py", "text " * 90)]
 
 
@@ -259,6 +259,15 @@ def test_a_long_patch_keeps_its_files_and_its_ends():
     made = built([user(1, "Fix it"), *LONG], patch=PATCH, budget=6000)
     for part in ("400 files", "- f0.py +1 -0", "left out)", "+new line 0", "+new line 399"):
         assert part in made.user
+
+
+def test_counts_of_a_patch_follow_its_hunks():
+    patch = (
+        "--- a/gone.sql\n+++ /dev/null\n@@ -1,2 +0,0 @@\n--- a comment\n-select 1;\n"
+        "--- a/kept.md\n+++ b/kept.md\n@@ -1 +1,3 @@\n same\n+++ b/forged.py\n+new\n-- \n2.39\n"
+    )
+    made = built([user(1, "Fix it")], patch=patch)
+    assert "2 files\n- gone.sql +0 -2\n- kept.md +2 -0\n" in made.user
 
 
 def test_a_value_is_redacted_before_it_is_cut():

@@ -71,7 +71,9 @@ def test_the_same_session_gives_the_same_prompt():
 
 
 def test_what_matters_is_in_it_with_its_event_number():
-    made = built(session(), journal="I did well", patch="+++ b/x.py\n+new\n", facts=["commit 4c1e9b2"])
+    made = built(
+        session(), journal="I did well", patch="--- a/x.py\n+++ b/x.py\n@@ -0,0 +1 @@\n+new\n", facts=["commit 4c1e9b2"]
+    )
     for part in ("[1] user", "[4] shell Bash", "[5] result, ok", "pull/619", "[99] assistant", "I did well", "4c1e9b2"):
         assert part in made.user
     assert "x.py +1 -0" in made.user

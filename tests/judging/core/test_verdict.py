@@ -152,6 +152,22 @@ def test_what_is_kept_fits_a_database():
     assert result.rationale == "a\\u{0}b"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**GOOD, "dimensions": {"exe\0cution": 1}},
+        {**GOOD, "dimensions": {"exe\0cution": 5}},
+        {**GOOD, "exe\0cution": 1},
+        {**GOOD, "x" * 10_000: 1},
+    ],
+)
+def test_names_that_the_judge_made_up_fit_a_database(answer):
+    found = read(answer)
+    assert isinstance(found, Invalid)
+    assert "\0" not in found.detail
+    assert len(found.detail) <= 2_000
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text() | st.integers(),
