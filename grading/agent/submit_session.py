@@ -97,7 +97,7 @@ MOST_USD = 1_000_000
 # Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
 OPTIONAL = {"project", "task", "ran_with"}
 MOST_METADATA = 60_000
-MOST_LOADED = 4 << 20  # bytes of the list of instruction files that a session loaded
+MAX_LIST_BYTES = 4 << 20  # bytes of the list of instruction files that a session loaded
 INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
 # The command that prints each harness's version, if its log does not state it.
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
@@ -411,12 +411,12 @@ def record_loaded(payload: dict[str, Any]) -> None:
         return
     cwd = text_of(payload, "cwd") or os.getcwd()
     file = instruction_file(Path(path), repository_root(cwd) or cwd)
-    place = loaded_list(session_id)
-    if file is None or (place.exists() and place.stat().st_size > MOST_LOADED):
+    list_path = loaded_list(session_id)
+    if file is None or (list_path.exists() and list_path.stat().st_size > MAX_LIST_BYTES):
         return
-    place.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as notes:
-        notes.write(json.dumps(file) + "\n")
+    list_path.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(list_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as loaded_files:
+        loaded_files.write(json.dumps(file) + "\n")
 
 
 def loaded_list(session_id: str) -> Path:
@@ -426,23 +426,22 @@ def loaded_list(session_id: str) -> Path:
 
 
 def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
-    """The files that the harness reported as loaded, the latest version of each name. Deletes the records of old
-    sessions.
-    """
-    place = loaded_list(session_id)
-    if place.parent.is_dir():
-        for old in place.parent.iterdir():
-            if old.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
-                old.unlink()
-    if not place.exists() or instruction_detail() == "none":
+    """The files that the harness reported as loaded, the latest version of each name. Deletes old sessions' lists."""
+    list_path = loaded_list(session_id)
+    if list_path.parent.is_dir():
+        for other_list in list_path.parent.iterdir():
+            if other_list.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
+                other_list.unlink()
+    if not list_path.exists() or instruction_detail() == "none":
         return []
-    files = [json_object(line) for line in place.read_text().splitlines()]
+    files = [json_object(line) for line in list_path.read_text().splitlines()]
     return list({file["name"]: file for file in files if file and "name" in file}.values())[:MOST_INSTRUCTIONS]
 
 
 def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
-    """Instruction files in `cwd`, in its parents up to the repository's root, and in the home folder; those found
-    within INSTRUCTION_SECONDS.
+    """The instruction files in `cwd`, in its parents up to the repository's root, and in the home folder.
+
+    Only those that are found within INSTRUCTION_SECONDS, and at most MOST_INSTRUCTIONS.
     """
     if not cwd or not os.path.isdir(cwd) or instruction_detail() == "none":
         return []
@@ -1962,7 +1961,7 @@ def describe(session: Session) -> str:
     if commits_made:
         noun = "commit" if len(commits_made) == 1 else "commits"
         parts.append(f"{len(commits_made)} {noun} by {commits_made[0]['by']}")
-    if "unobserved" in session:
+    if "unobserved" in session:  # git was too slow; see `observe`
         parts.append("commits are read in the background")
     return ", ".join(parts)
 

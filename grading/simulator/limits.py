@@ -75,7 +75,10 @@ class Meter:
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 
     def admit(self, input_tokens: int, now: float) -> Refusal | None:
-        """Take a call's input from the buckets, or return why it is refused. At least one output token must be left."""
+        """Take a call's request and input from the buckets, or return why the call is refused.
+
+        At least one output token must be left. If not enforced, never refuses.
+        """
         self._refill(now)
         needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         lacking = [name for name, need in needs.items() if self.buckets[name].level < need]
@@ -84,8 +87,8 @@ class Meter:
             worst = max(waits, key=lambda name: waits[name])
             retry_after = max(1, math.ceil(waits[worst]))
             return Refusal(dimension=worst, limit=self.buckets[worst].limit, retry_after=retry_after)
-        self._take(self.requests, 1)
-        self._take(self.input, input_tokens)
+        self._take(self.buckets["requests"], 1)
+        self._take(self.buckets["input-tokens"], input_tokens)
         return None
 
     def write(self, output_tokens: int, now: float) -> None:
