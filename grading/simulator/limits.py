@@ -117,10 +117,9 @@ class Meter:
 
 
 def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
-    """The limit, the remaining amount and the time of the reset of these buckets together. Tokens are rounded as the
-    service rounds them.
-    """
-    limit, remaining = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
+    """The limit, the remaining amount and the reset time of these buckets together, as the service writes them."""
+    limit = sum(bucket.limit for bucket in buckets)
+    remaining = sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
         remaining = min(limit, ROUNDED_TO * round(remaining / ROUNDED_TO))
     full = today + dt.timedelta(seconds=math.ceil(max(bucket.wait(bucket.limit) for bucket in buckets)))
@@ -129,11 +128,10 @@ def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime
 
 @dataclass(slots=True)
 class Counters:
-    """Counts since `start` (monotonic seconds). Input tokens are counted when a call is admitted, output tokens when it
-    is answered.
+    """Counts since `start` (monotonic seconds).
 
-    `seconds` maps whole seconds since `start` to counts of: calls, requests (admitted ones), served, answered_429,
-    input-tokens, output-tokens.
+    Input tokens are counted when a call is admitted, output tokens when it is answered. `seconds` maps whole seconds
+    since `start` to counts of: calls, requests (admitted ones), served, answered_429, input-tokens, output-tokens.
     """
 
     start: float
