@@ -72,7 +72,8 @@ def moves(bandit: str, before: Outlook, after: Outlook, *, touched: Collection[s
     ]
 
     def sort_key(move: ArmMove) -> tuple[bool, float, float, str]:
-        mean, share = move.mean_after - move.mean_before, move.share_after - move.share_before
+        mean = move.mean_after - move.mean_before
+        share = after.share_of_next_100(move.arm) - before.share_of_next_100(move.arm)
         return (not move.touched, -abs(mean), -abs(share), move.arm)
 
     return sorted(arm_moves, key=sort_key)

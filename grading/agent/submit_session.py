@@ -686,7 +686,7 @@ def write(entry: Path, session: Session) -> None:
 
 
 def queued_entries(folder: Path) -> list[Path]:
-    return sorted(entry for entry in folder.iterdir() if entry.name[0].isdigit())
+    return sorted(entry for entry in folder.iterdir() if entry.name[0].isdigit() and entry.is_dir())
 
 
 def copy_files(entry: Path, session: Session) -> None:

@@ -6,8 +6,8 @@ from grading.insight.sentences import write_effect
 
 
 def find_worse(reading: SinceReading) -> tuple[WorseAdvisory, ...]:
-    """What got worse since a mark, beyond chance. At most .1 false advisories are expected in 30 days, however many
-    measures are compared and however often.
+    """What got worse since a mark, beyond chance. At most .1 false advisories are expected in 30 days, no matter how
+    many measures are compared and how often.
     """
     effects = select_worse(reading.effects, allot(reading.marks))
     return tuple(

@@ -36,7 +36,7 @@ def compare_agents(span: Span, *, filters: CellFilter | None = None) -> tuple[Ag
 
 
 def latest_cards() -> tuple[AgentCard, ...]:
-    """The cards of all sessions of the last WEEKS as the worker last stored them; none if it has not done so yet."""
+    """The cards of all sessions of the last WEEKS, as the worker last stored them. Empty if it has stored none yet."""
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
     try:
         return () if stored is None else STORED_FORM.validate_python(stored.value)

@@ -33,18 +33,19 @@ SPARE = 1.2
 
 
 def load_pairs(span: Span, graders: Collection[GraderIdentity]) -> PairedReadings:
-    """For each two of these graders (old, new), in their order: new reading − old reading of each session with both.
+    """By pair of graders (old, new): new reading − old reading of each session that both have read.
 
-    Parallel verdicts count, such as second opinions and trials of a rubric. Of several readings by one grader the
-    latest counts, and of copies of a session, which have the same inputs, the first. Three queries.
+    Of two graders, the one that comes first in `graders` is the old one. Parallel verdicts count too, such as second
+    opinions and trials of a rubric. If one grader has read a session several times, the latest reading counts. Of
+    copies of a session (with the same inputs), the first counts. Three queries.
     """
     graders = list(graders)
     if len(graders) < 2:  # noqa: PLR2004 - a pair
         return {}
-    longer = Span(first=span.first - REACH, last=span.last)
-    latest = sessions_during(longer).order_by("-ended_at").values_list("pk", flat=True)[:MAX_SESSIONS]
-    again = JudgeJob.objects.filter(REREAD, state=JobState.DONE, created_at__gte=midnight(longer.first))
-    reread = again.order_by("-created_at").values_list("session", flat=True)[:MAX_SESSIONS]
+    longer_span = Span(first=span.first - REACH, last=span.last)
+    latest = sessions_during(longer_span).order_by("-ended_at").values_list("pk", flat=True)[:MAX_SESSIONS]
+    reread_jobs = JudgeJob.objects.filter(REREAD, state=JobState.DONE, created_at__gte=midnight(longer_span.first))
+    reread = reread_jobs.order_by("-created_at").values_list("session", flat=True)[:MAX_SESSIONS]
     sessions = Session.objects.filter(POPULATION, pk__in=Keys([*latest, *reread]), is_sample=False).order_by()
     grades = Grade.objects.filter(session__in=sessions, status=Status.SCORED, sample=1, withdrawn_by=None)
     columns = ("session", "source", "model", "rubric", "version", "value", "inputs_sha256")
@@ -76,23 +77,23 @@ def make_offer(
         if old.source == Source.JUDGE:
             rows = rows.filter(verdict__model=old.model, verdict__rubric=old.rubric, verdict__version=old.version)
         keys = sorted(rows.values_list("pk", flat=True))
-    # The same sample at each request. Whoever could choose sessions could choose the result.
+    # The same sample at each request: a person who could choose the sessions could choose the result.
     count = min(len(keys), round(needed * SPARE)) if len(keys) >= needed else 0
     chosen = Random(new.rubric).sample(keys, count)  # noqa: S311 - not a secret
-    each = _cost_of_a_verdict(new.model) if chosen else None
+    verdict_usd = _cost_of_a_verdict(new.model) if chosen else None
     return BridgeOffer(
         old=str(old),
         new=str(new),
         read_by_both=read_by_both,
         needed=needed,
-        cost_micro=None if each is None else round(each * needed * MICRODOLLARS),
+        cost_micro=None if verdict_usd is None else round(verdict_usd * needed * MICRODOLLARS),
         rubric=new.rubric if chosen else "",
         sessions=tuple(chosen),
     )
 
 
 def _cost_of_a_verdict(model: str) -> float | None:
-    """The mean cost of the last verdicts of a judge in dollars, None if none is known."""
+    """The mean cost of the last verdicts of a judge in dollars. None if no cost is known."""
     calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, model=model, cost_usd__isnull=False)
     mean: float | None = calls.order_by("-pk")[:LATEST_CALLS].aggregate(mean=Avg("cost_usd"))["mean"]
     return mean

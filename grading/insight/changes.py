@@ -19,7 +19,7 @@ from grading.insight.core.tasks import compare_tasks
 from grading.insight.core.work import group_work
 from grading.insight.loading import CellFilter, load_cells
 
-# How many days before the periods tell how much days differ.
+# How much days differ is estimated from the periods and this time before them.
 HISTORY = dt.timedelta(days=28)
 # Measures of rewards, which depend on who graded.
 GRADED_MEASURES = frozenset({"reward", "final"})
@@ -37,26 +37,28 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
         raise ValueError(f"expected a period that ends before {after.first}; got one until {before.last}")
     whole = Span(first=before.first - HISTORY, last=after.last)
     history = _load_readings(whole, measure, ("category", "project"), filters)
-    old, new = history.during(before), history.during(after)
-    means = mean_of(old, measure), mean_of(new, measure)
-    if not (means[0].known and means[1].known):
+    old_mean = mean_of(history.during(before), measure)
+    new_mean = mean_of(history.during(after), measure)
+    if not (old_mean.known and new_mean.known):
         return PeriodChange(
-            measure=MEASURES[measure], before_span=before, after_span=after, before=means[0], after=means[1]
+            measure=MEASURES[measure], before_span=before, after_span=after, before=old_mean, after=new_mean
         )
     table = history.where(history.is_during(before) | history.is_during(after))
     graders = rank_graders(table, measure)
     pairs = load_pairs(whole, graders)
     scale = fit_scale(graders, pairs)
-    effects = fit_day_effects(history, measure, after)
-    inputs = ChangeInputs(table=table, before=before, after=after, measure=measure, scale=scale, effects=effects)
+    day_effects = fit_day_effects(history, measure, after)
+    inputs = ChangeInputs(
+        table=table, before=before, after=after, measure=measure, scale=scale, day_effects=day_effects
+    )
     result = decompose(inputs)
-    missing_low, missing_high = _bound_missing(means) if measure == "reward" else (None, None)
+    missing_low, missing_high = _bound_missing(old_mean, new_mean) if measure == "reward" else (None, None)
     return PeriodChange(
         measure=MEASURES[measure],
         before_span=before,
         after_span=after,
-        before=means[0],
-        after=means[1],
+        before=old_mean,
+        after=new_mean,
         difference=result.difference,
         low=result.low,
         high=result.high,
@@ -67,17 +69,17 @@ def compare(before: Span, after: Span, *, measure: str = "reward", filters: Cell
         within_least=result.within_least,
         within_most=result.within_most,
         tasks=_compare_tasks(inputs, filters),
-        bridge=_offer(result.uncompared, pairs, before, filters) if result.uncompared else None,
+        bridge=_offer_bridge(result.uncompared, pairs, before, filters) if result.uncompared else None,
     )
 
 
 def _load_readings(
     span: Span, measure: str, columns: tuple[str, ...], filters: CellFilter | None, *, with_task: bool = False
 ) -> CellTable:
-    """The cells of a measure by these columns and by reader, who becomes the column "grader".
+    """The cells of a measure by these columns and by reader. The column "grader" of the table has the readers.
 
-    For the reward, people's corrections of the readers are a measure of their own. Measures that graders don't give
-    have an empty grader.
+    For the reward, the table also has the measure "correction": what people's grades add to what the readers gave. For
+    measures that graders don't give, the grader is empty.
     """
     measures = [measure, "correction"] if measure == "reward" else [measure]
     table = load_cells(span, columns=(*columns, "reader"), measures=measures, filters=filters, with_task=with_task)
@@ -110,11 +112,12 @@ def fit_day_effects(history: CellTable, measure: str, after: Span) -> DayEffects
     return estimate_day_effects(history.days, group.ravel(), sums.count, sums.total, sums.squares)
 
 
-def _bound_missing(means: tuple[Mean, Mean]) -> tuple[float | None, float | None]:
-    """The difference of the means of all sessions, if each missing reward were .3, and if each were .8."""
-    if not any(mean.missing for mean in means):
+def _bound_missing(old: Mean, new: Mean) -> tuple[float | None, float | None]:
+    """The difference of the means of all sessions if each missing reward were .3, and if each were .8. None without
+    missing rewards.
+    """
+    if not (old.missing or new.missing):
         return None, None
-    old, new = means
     low = _mean_with(new, LOW_REWARD) - _mean_with(old, LOW_REWARD)
     high = _mean_with(new, HIGH_REWARD) - _mean_with(old, HIGH_REWARD)
     return low, high
@@ -133,19 +136,19 @@ def _compare_tasks(inputs: ChangeInputs, filters: CellFilter | None) -> TaskChan
     return compare_tasks(table, inputs)
 
 
-def _offer(
+def _offer_bridge(
     graders: tuple[GraderIdentity, GraderIdentity], pairs: PairedReadings, before: Span, filters: CellFilter | None
 ) -> BridgeOffer:
-    """The offer to have the second of two graders read sessions of the first, so that the two can be compared."""
+    """The offer to have the new grader read sessions that the old one has read. `graders` are (old, new)."""
     old, new = graders
     read_by_both = max(len(pairs.get((old, new), ())), len(pairs.get((new, old), ())))
     return make_offer(old, new, before, read_by_both=read_by_both, filters=filters)
 
 
 def spans_around(mark: TimeMark, now: dt.datetime) -> tuple[Span, Span] | None:
-    """A span before the mark's day and one of the same length after it; None if no day has passed since the mark.
+    """A span before the mark's day, and a span of the same length after it. None if no day has passed since the mark.
 
-    The length is the whole weeks since the mark, at most MAX_WEEKS, or the days since then in its first week.
+    The length is the whole weeks since the mark, at most MAX_WEEKS. In the mark's first week it is the days since then.
     """
     passed = (timezone.localdate(now) - mark.day).days
     whole_weeks = passed // WEEK * WEEK
@@ -163,5 +166,8 @@ def last_two_weeks(now: dt.datetime) -> tuple[Span, Span]:
     """The last two whole weeks, Monday to Sunday, which the headline and the letter compare."""
     today = timezone.localdate(now)
     monday = today - dt.timedelta(days=today.weekday())
-    day, week = dt.timedelta(days=1), dt.timedelta(days=WEEK)
-    return Span(first=monday - 2 * week, last=monday - week - day), Span(first=monday - week, last=monday - day)
+    day = dt.timedelta(days=1)
+    week = dt.timedelta(days=WEEK)
+    before = Span(first=monday - 2 * week, last=monday - week - day)
+    after = Span(first=monday - week, last=monday - day)
+    return before, after

@@ -8,7 +8,7 @@ its reward, which is no grade: it is missing.
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,14 @@ from grading.models.sessions import SessionQuerySet
 from grading.signals.final_state import TestState
 from grading.vocabulary import NO_REWARD, Reason, Source
 
-POPULATION = ~Q(outcome__in=[each.value for each in NO_REWARD]) & ~Q(
+POPULATION = ~Q(outcome__in=[outcome.value for outcome in NO_REWARD]) & ~Q(
     reward_reason__in=[Reason.EXCLUDED.value, Reason.CARRIED.value]
 )
 # Whether the reward is a grade.
 GRADED = Q(reward_value__isnull=False) & ~Q(reward_source=Source.FLOOR.value)
-# Whether a person graded what a judge had read: how far the two are apart is then known for this very session.
+# Whether a person graded a session that a judge had read, so that their difference is known for this session.
 CORRECTED = Q(reward_source=Source.HUMAN.value, verdict__isnull=False)
-# The expression of each column. Arms are keys, which become the names of their current arms.
+# The expression of each column. Those of ARM_COLUMNS select keys of arms, which `load_cells` replaces by names.
 COLUMNS: Mapping[str, Any] = {
     "category": F("category_id"),
     "harness": F("harness_id"),
@@ -58,10 +58,11 @@ COLUMNS: Mapping[str, Any] = {
     "project": F("project__name"),
     "task": F("task"),
 }
-ARMS = ("category", "harness")
-READERS = ("grader", "reader")
-GRADER = ("reward_source", "verdict__model", "verdict__rubric", "verdict__version")
-FACTS = (
+ARM_COLUMNS = ("category", "harness")
+GRADER_COLUMNS = ("grader", "reader")
+# The database columns that a grader or reader is made from.
+VERDICT_COLUMNS = ("reward_source", "verdict__model", "verdict__rubric", "verdict__version")
+FACT_MEASURES = (
     "minutes",
     "active_minutes",
     "user_turns",
@@ -93,8 +94,8 @@ VALUES: Mapping[str, Any] = {
     ),
     "cost": Cast("cost_micro", FloatField()),
     "tokens": Cast("tokens", FloatField()),
-    **{name: Cast(f"facts__{name}", FloatField()) for name in FACTS},
-    # Whether a suite was red when it last ran, of the sessions in which the result of one is known.
+    **{name: Cast(f"facts__{name}", FloatField()) for name in FACT_MEASURES},
+    # Whether a suite was red when it last ran. Sessions without a suite of known result have no value.
     "suites": Case(
         When(_suites_have(TestState.RED), then=1.0),
         When(_suites_have(TestState.GREEN), then=0.0),
@@ -111,7 +112,7 @@ PROVISIONAL = GRADED & Q(reward_final=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFilter:
-    """Which sessions count: those with these names, as pages show them; "" for any. Samples never count."""
+    """Which sessions count: those with all these names, as pages show them. "" means any name. Samples never count."""
 
     category: str = ""
     harness: str = ""
@@ -121,9 +122,9 @@ class CellFilter:
     project: str = ""
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        """Those of the sessions that match. A category or harness includes arms that were merged into it."""
+        """The sessions that match. A category or harness includes arms that were merged into it."""
         for name, value in asdict(self).items():
-            if value and name in ARMS:
+            if value and name in ARM_COLUMNS:
                 sessions = sessions.filter(Q(**{f"{name}__name": value}) | Q(**{f"{name}__merged_into__name": value}))
             elif value:
                 path = {"version": "facts__harness_version", "agent": "agent__name", "project": "project__name"}
@@ -151,19 +152,20 @@ def load_cells(
     filters: CellFilter | None = None,
     with_task: bool = False,
 ) -> CellTable:
-    """The sessions of a span, summed by day and by these columns, which are of COLUMNS or READERS.
+    """The sessions of a span, summed by day and by `columns`: names from COLUMNS, "grader" or "reader".
 
-    The reader of a session that a person graded is the judge that had read it, if one had. `with_task`: only sessions
-    that have a task. One query, and one for the names of arms.
+    "grader" is who gave the reward. "reader" is the same, except for a session that a person graded after a judge: its
+    reader is that judge. With `with_task`, only sessions that have a task. One query, and one for each column of arms'
+    names.
     """
     sessions = sessions_during(span, filters)
     if with_task:
         sessions = sessions.exclude(task="")
-    expressions = {f"by_{name}": COLUMNS[name] for name in columns if name not in READERS}
+    expressions = {f"by_{name}": COLUMNS[name] for name in columns if name not in GRADER_COLUMNS}
     rows = sessions.annotate(**expressions, on_day=local_day(span))
     groups = ["on_day"]
     for name in columns:
-        groups += GRADER if name in READERS else [f"by_{name}"]
+        groups += VERDICT_COLUMNS if name in GRADER_COLUMNS else [f"by_{name}"]
     figures: dict[str, Expression] = {"number": Count("pk"), "open": Count("pk", filter=PROVISIONAL)}
     for measure in measures:
         value = VALUES[measure]
@@ -186,11 +188,11 @@ def local_day(span: Span) -> Expression:
     starts = [midnight(day) for day in days]
     offset = starts[0].utcoffset()
     branches = []
-    for number in range(span.days):
-        if starts[number + 1].utcoffset() != offset:
-            branches.append(When(ended_at__lt=starts[number], then=_day_at(offset)))
-            branches.append(When(ended_at__lt=starts[number + 1], then=Value(days[number].isoformat())))
-            offset = starts[number + 1].utcoffset()
+    for day, (start, next_start) in zip(days[:-1], pairwise(starts), strict=True):
+        if next_start.utcoffset() != offset:
+            branches.append(When(ended_at__lt=start, then=_day_at(offset)))
+            branches.append(When(ended_at__lt=next_start, then=Value(day.isoformat())))
+            offset = next_start.utcoffset()
     last = _day_at(offset)
     return Case(*branches, default=last, output_field=CharField()) if branches else last
 
@@ -208,7 +210,7 @@ def _moments(span: Span) -> tuple[dt.datetime, dt.datetime]:
 
 def _as_table(records: list[tuple[Any, ...]], columns: list[str], measures: list[str]) -> CellTable:
     """The table of the rows that `load_cells` selected: day, columns, two counts, and three sums for each measure."""
-    widths = {name: len(GRADER) if name in READERS else 1 for name in columns}
+    widths = {name: len(VERDICT_COLUMNS) if name in GRADER_COLUMNS else 1 for name in columns}
     size = 1 + sum(widths.values()) + 2 + 3 * len(measures)
     # The values of one selected column after the other. Without records, `zip` yields no columns at all.
     values = iter(list(zip(*records, strict=True)) or [()] * size)
@@ -238,11 +240,13 @@ def _floats(values: Iterable[Any]) -> Any:
 
 
 def _as_column(name: str, fields: Sequence[Sequence[Any]]) -> CellColumn:
-    """A column of the table from its selected values: those of GRADER for a reader or grader, else one value a row."""
-    if name in READERS:
+    """A column of the table. `fields` are the selected values of VERDICT_COLUMNS for a grader or reader, and one field
+    for other columns.
+    """
+    if name in GRADER_COLUMNS:
         identify = reader_of if name == "reader" else grader_of
         return CellColumn.from_values([identify(*values) for values in zip(*fields, strict=True)])
-    if name in ARMS:
+    if name in ARM_COLUMNS:
         names = name_arms(key for key in set(fields[0]) if key is not None)
         return CellColumn.from_values([names.get(key, "") for key in fields[0]])
     return CellColumn.from_values([value or "" for value in fields[0]])
@@ -255,13 +259,13 @@ def name_arms(keys: Iterable[int]) -> dict[int, str]:
 
 
 def grader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderIdentity:
-    """Who gave a reward with this source, where a verdict, if there is one, has these columns."""
+    """Who gave a reward with this source. The other arguments are columns of its verdict, None without one."""
     if source != Source.JUDGE:
         return GraderIdentity(source="" if source == Source.FLOOR else source)
     return GraderIdentity(source=source, model=model or "", rubric=rubric or "", version=version or "")
 
 
 def reader_of(source: str, model: str | None, rubric: str | None, version: str | None) -> GraderIdentity:
-    """The judge that had read what a person graded, if one had; otherwise who gave the reward."""
-    corrected = source == Source.HUMAN and model is not None
-    return grader_of(Source.JUDGE if corrected else source, model, rubric, version)
+    """Who gave a reward; if a person graded after a judge, that judge. The arguments are those of `grader_of`."""
+    is_corrected = source == Source.HUMAN and model is not None
+    return grader_of(Source.JUDGE if is_corrected else source, model, rubric, version)

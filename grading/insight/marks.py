@@ -1,7 +1,8 @@
 """What happened when: new versions, models and instruction files, rubrics, judges, policies and outages.
 
-A version, model, file or judge is new if it has not been seen before, and its harness, project or another judge has. It
-becomes a mark with its MIN_SESSIONS-th session, so that one odd session, or one that claims an odd version, is none.
+A version, model, instruction file or judge is new if it has not been seen before. The first version or model of a new
+harness, the first text of a file and the first judge of the site are no marks. Something new becomes a mark with its
+MIN_SESSIONS-th session, so that one odd session, or one that claims an odd version, is no mark.
 """
 
 import datetime as dt
@@ -35,7 +36,7 @@ def load_marks(span: Span) -> tuple[TimeMark, ...]:
     """The marks in the span, the oldest first; of each kind only the latest MAX_PER_KIND. Some queries read all
     sessions of the span.
     """
-    kinds = (
+    marks_by_kind = (
         _new_values(span, MarkKind.VERSION, "facts__harness_version"),
         _new_values(span, MarkKind.MODEL, "model"),
         _instructions(span),
@@ -44,11 +45,11 @@ def load_marks(span: Span) -> tuple[TimeMark, ...]:
         _policies(span),
         _outages(span),
     )
-    marks = [mark for kind in kinds for mark in sorted(kind, key=_order)[-MAX_PER_KIND:]]
-    return tuple(sorted(marks, key=_order))
+    marks = [mark for of_kind in marks_by_kind for mark in sorted(of_kind, key=_sort_key)[-MAX_PER_KIND:]]
+    return tuple(sorted(marks, key=_sort_key))
 
 
-def _order(mark: TimeMark) -> tuple[dt.datetime, str]:
+def _sort_key(mark: TimeMark) -> tuple[dt.datetime, str]:
     return mark.at, mark.key
 
 
@@ -63,26 +64,26 @@ def _new_values(span: Span, kind: MarkKind, path: str) -> Iterator[TimeMark]:
     """
     rows = sessions_during(span).exclude(**{path: ""}).filter(**{f"{path}__isnull": False}, harness__isnull=False)
     values = rows.annotate(value=F(path)).values_list("harness", "value")
-    found = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
-    arms = Arm.objects.select_related("merged_into").in_bulk({harness for harness, *_ in found})
-    # In order of time: when each harness was first seen, and when each of its values was.
-    start: dict[Arm, dt.datetime] = {}
-    firsts: dict[tuple[Arm, str], dt.datetime] = {}
-    sessions: Counter[tuple[Arm, str]] = Counter()
-    for harness, value, first, number in found:
+    first_uses = list(values.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
+    arms = Arm.objects.select_related("merged_into").in_bulk({harness for harness, *_ in first_uses})
+    # In order of time: when each harness was first used, and each of its values.
+    first_by_harness: dict[Arm, dt.datetime] = {}
+    first_by_value: dict[tuple[Arm, str], dt.datetime] = {}
+    session_counts: Counter[tuple[Arm, str]] = Counter()
+    for harness, value, first, number in first_uses:
         arm = arms[harness].current
-        start.setdefault(arm, first)
-        firsts.setdefault((arm, value), first)
-        sessions[arm, value] += number
+        first_by_harness.setdefault(arm, first)
+        first_by_value.setdefault((arm, value), first)
+        session_counts[arm, value] += number
     earlier = Session.objects.filter(ended_at__lt=midnight(span.first))
-    keys_of = {arm: Arm.objects.filter(Q(pk=arm.pk) | Q(merged_into=arm)).values("pk") for arm in start}
+    keys_of = {arm: Arm.objects.filter(Q(pk=arm.pk) | Q(merged_into=arm)).values("pk") for arm in first_by_harness}
     earlier_of = {arm: earlier.filter(harness__in=keys) for arm, keys in keys_of.items()}
     has_earlier_sessions = {arm: rows.exists() for arm, rows in earlier_of.items()}
-    often = [key for key in firsts if sessions[key] >= MIN_SESSIONS]
-    for arm, value in often[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
-        first = firsts[arm, value]
-        is_first = first == start[arm] and not has_earlier_sessions[arm]
-        if not is_first and not earlier_of[arm].filter(**{path: value}).exists():
+    used_often = [key for key in first_by_value if session_counts[key] >= MIN_SESSIONS]
+    for arm, value in used_often[-MAX_PER_KIND * 2 :]:  # the latest: each may take a query
+        first = first_by_value[arm, value]
+        begins_harness = first == first_by_harness[arm] and not has_earlier_sessions[arm]
+        if not begins_harness and not earlier_of[arm].filter(**{path: value}).exists():
             label = f"{arm} {value}" if kind is MarkKind.VERSION else f"{value} with {arm}"
             yield _mark(kind, first, label, f"{arm.name}:{value}", harness=arm.name, value=value)
 
@@ -94,19 +95,19 @@ def _instructions(span: Span) -> Iterator[TimeMark]:
     groups = texts.values_list("project__name", "agent__name", "files")
     # By (project, agent, name) of a file: when each of its texts, by hash, was first seen, and in how many sessions.
     first_seen: dict[tuple[str, str, str], dict[str, dt.datetime]] = defaultdict(dict)
-    sessions: Counter[tuple[tuple[str, str, str], str]] = Counter()
+    session_counts: Counter[tuple[tuple[str, str, str], str]] = Counter()
     for project, agent, files, first, number in groups.annotate(first=Min("ended_at"), number=Count("pk")):
         for name, digest in _named_hashes(files):
             file = ("", agent, name) if name.startswith("~") else (project or "", "", name)
             first_seen[file][digest] = min(first, first_seen[file].get(digest, first))
-            sessions[file, digest] += number
+            session_counts[file, digest] += number
     for file, digests in first_seen.items():
         project, agent, name = file
         if not (project or agent):
             continue
         # The first text of the span may be an old one.
         for digest, first in sorted(digests.items(), key=itemgetter(1))[1:]:
-            if sessions[file, digest] >= MIN_SESSIONS:
+            if session_counts[file, digest] >= MIN_SESSIONS:
                 label = f"{name} of {project or agent} changed"
                 key = f"{project or agent}:{name}:{digest[:12]}"
                 yield _mark(MarkKind.INSTRUCTIONS, first, label, key, project=project, agent=agent)
@@ -121,14 +122,14 @@ def _named_hashes(files: str) -> Iterator[tuple[str, str]]:
 
 
 def _judges(span: Span) -> Iterator[TimeMark]:
-    """Models that began to judge in the span: all but the one that judged last before it."""
+    """Models that began to judge in the span: all except the model that judged last before the span."""
     judged = sessions_during(span).filter(verdict__isnull=False).values_list("verdict__model")
-    firsts = list(judged.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
+    first_uses = list(judged.annotate(first=Min("ended_at"), number=Count("pk")).order_by("first"))
     before = Session.objects.filter(ended_at__lt=midnight(span.first), verdict__isnull=False)
     earlier_model = before.order_by("-ended_at").values_list("verdict__model", flat=True).first()
-    if earlier_model is None and firsts:  # the first judge of the site is no change
-        earlier_model = firsts[0][0]
-    for model, first, number in firsts:
+    if earlier_model is None and first_uses:  # the first judge of the site is no change
+        earlier_model, _first, _number = first_uses[0]
+    for model, first, number in first_uses:
         if model != earlier_model and number >= MIN_SESSIONS:
             yield _mark(MarkKind.JUDGE, first, f"judge {model}", model, value=model)
 
@@ -156,7 +157,7 @@ def _policies(span: Span) -> Iterator[TimeMark]:
 
 
 def _outages(span: Span) -> Iterator[TimeMark]:
-    """Periods of at least MIN_OUTAGE in which a judge could not be called. One that goes on has no end."""
+    """Periods of at least MIN_OUTAGE in which a judge could not be called. An outage that goes on has no end."""
     since = midnight(span.first) - MAX_OUTAGE
     rows = QuotaTransition.objects.filter(at__gte=since, at__lt=_end(span)).select_related("quota")
     by_quota: dict[int, list[QuotaTransition]] = defaultdict(list)

@@ -109,20 +109,21 @@ def write_headline(change: PeriodChange) -> str:
     if not after.sessions:
         return f"No session ended in {write_span(change.after_span)}."
     if after.value is None:
-        came = counted(after.sessions, "session")
-        return f"{write_span(change.after_span)}: {came} ended, but none has a value yet."
+        sessions = counted(after.sessions, "session")
+        return f"{write_span(change.after_span)}: {sessions} ended, but none has a value yet."
     verb = "earned" if change.measure.unit is MeasureUnit.REWARD else f"had {change.measure.title.lower()} of"
-    span, sessions = write_span(change.after_span), counted(after.known, "session")
+    span = write_span(change.after_span)
+    sessions = counted(after.known, "session")
     text = f"{span}: {sessions} {verb} {write_value(change.measure, after.value)} on average"
     if change.difference is not None and before.value is not None:
-        text += f", {_direction(change)} {_than(change)}"
+        text += f", {_direction(change)} {_earlier_period(change)}"
     if after.provisional and change.measure.unit is MeasureUnit.REWARD:
         text += f"; {after.provisional} of these rewards {'is' if after.provisional == 1 else 'are'} provisional"
     return f"{text}."
 
 
 def _direction(change: PeriodChange) -> str:
-    """How the mean changed, to precede the earlier period: "up .020 on", or "as" if it did not change."""
+    """How the mean changed. The earlier period follows: "up .020 on the week before", "as the week before"."""
     difference = change.difference or 0.0
     size = write_size(change.measure, difference)
     if size == write_size(change.measure, 0.0):
@@ -132,19 +133,21 @@ def _direction(change: PeriodChange) -> str:
     return f"{'up' if difference > 0 else 'down'} {size}{chance} on"
 
 
-def _than(change: PeriodChange) -> str:
+def _earlier_period(change: PeriodChange) -> str:
     before, after = change.before_span, change.after_span
     is_week_before = before.days == after.days == (after.first - before.first).days == WEEK
     return "the week before" if is_week_before else write_span(before)
 
 
 def round_parts(change: PeriodChange) -> PeriodChange:
-    """The change with its parts rounded to the printed digits so that they add up to the printed difference: those
-    closest to the next step are rounded the other way. Without rounding if a part is unknown.
+    """The change with its parts rounded to the printed digits so that they add up to the printed difference.
+
+    All parts are rounded down, then those closest to the next step are raised by one. Nothing is rounded if a part is
+    unknown, or the measure is not printed in thousandths.
     """
     values = [part.value for part in change.parts if part.value is not None]
-    is_printed_exactly = change.measure.unit not in (MeasureUnit.REWARD, MeasureUnit.SHARE)
-    if is_printed_exactly or change.difference is None or len(values) < len(change.parts):
+    has_thousandths = change.measure.unit in (MeasureUnit.REWARD, MeasureUnit.SHARE)
+    if not has_thousandths or change.difference is None or len(values) < len(change.parts):
         return change
     steps = [floor(THOUSAND * value) for value in values]
     missing = round(THOUSAND * change.difference) - sum(steps)
@@ -156,16 +159,16 @@ def round_parts(change: PeriodChange) -> PeriodChange:
 
 
 def write_change(change: PeriodChange) -> tuple[str, ...]:
-    """Sentences about the parts: what is known of each, and what cannot be told. Never names a cause."""
+    """Sentences about the parts of a change: what is known of them, and what cannot be told. Never names a cause."""
     change = round_parts(change)
     if change.difference is None:
         empty = change.before_span if not change.before.known else change.after_span
         return (f"Nothing can be compared: no session of {write_span(empty)} has a value.",)
     sentences = [_sum_up(change)]
     sentences += [_cannot_tell_apart(change, part) for part in change.parts if len(part.names) > 1]
-    verdict = _conclude(change)
-    if verdict:
-        sentences.append(verdict)
+    conclusion = _conclude(change)
+    if conclusion:
+        sentences.append(conclusion)
     if change.bridge is not None and change.bridge.rubric:
         sentences.append(write_bridge(change.bridge))
     return tuple(sentences)
@@ -192,7 +195,8 @@ def _is_small(measure: Measure, part: ChangePart) -> bool:
 def _clause(measure: Measure, part: ChangePart) -> str:
     """What an identified part adds to the mean or takes from it: "other graders add .010 (+.002 to +.018)"."""
     value = part.value or 0.0
-    size, subject = write_size(measure, value), SUBJECTS[part.names[0]]
+    size = write_size(measure, value)
+    subject = SUBJECTS[part.names[0]]
     is_singular = part.names[0] is PartName.MIX  # "other work"
     add, take = ("adds", "takes") if is_singular else ("add", "take")
     effect = f"{take} {size} away" if value < 0 else f"{add} {size}"
@@ -208,8 +212,11 @@ def _cannot_tell_apart(change: PeriodChange, part: ChangePart) -> str:
 
 
 def _conclude(change: PeriodChange) -> str:
-    """Whether the agents did worse or better, as far as that can be told."""
-    within, better = change.part(PartName.WITHIN), change.measure.better
+    """Whether the agents did worse or better, as far as that can be told. Empty if the measure is neither good nor bad,
+    or the periods can't be compared.
+    """
+    within = change.part(PartName.WITHIN)
+    better = change.measure.better
     if within is None or not better:
         return ""
     if not within.is_identified:
@@ -218,23 +225,23 @@ def _conclude(change: PeriodChange) -> str:
         return "On comparable work, nothing changed beyond chance."
     sign = -1 if within.high < 0 else 1
     guard = _missing_guard(change, within, sign)
-    nearest = within.high if sign < 0 else within.low
-    if nearest * sign <= guard:
+    end_near_zero = within.high if sign < 0 else within.low
+    if end_near_zero * sign <= guard:
         return "Allowing for sessions without a grade, the change on comparable work may be chance."
     tasks = change.tasks
     if tasks is None:
         return "It is unclear whether the agents or the difficulty of the work changed, because too few tasks recur."
     recurring = f"On {counted(tasks.tasks, 'task')} that recur"
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
-    end = tasks.high if sign < 0 else tasks.low
-    if end * sign <= guard:
+    tasks_end_near_zero = tasks.high if sign < 0 else tasks.low
+    if tasks_end_near_zero * sign <= guard:
         return f"{recurring}, nothing changed beyond chance and missing grades ({interval}). The other work may differ."
     claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
     return f"{recurring}, {claim}: {interval}."
 
 
 def _missing_guard(change: PeriodChange, within: ChangePart, sign: int) -> float:
-    """How much of a fall (-1) or rise (1) on like work the sessions without a grade could explain at most."""
+    """How much of a fall (`sign` -1) or rise (1) on like work the sessions without a grade could explain at most."""
     bound = change.within_most if sign < 0 else change.within_least
     if bound is None or within.value is None:
         return 0.0
@@ -250,7 +257,7 @@ def write_part(part: ChangePart) -> str:
 
 
 def write_bridge(bridge: BridgeOffer) -> str:
-    """The offer as a question: "Re-read 30 sessions for about $1.20?"."""
+    """The offer as a sentence: "If the judge grades 30 sessions again for about $1.20, … can be compared with …"."""
     price = "" if bridge.cost_micro is None else f" for about ${bridge.cost_micro / MICRODOLLARS:,.2f}"
     more = "more " if bridge.read_by_both else ""
     return (
@@ -260,7 +267,7 @@ def write_bridge(bridge: BridgeOffer) -> str:
 
 
 def write_missing_bound(change: PeriodChange) -> str:
-    """The bound for missing grades; empty without missing ones."""
+    """The bound for missing grades; empty if no grades are missing."""
     if change.missing_low is None or change.missing_high is None:
         return ""
     low, high = (write_signed(change.measure, value) for value in (change.missing_low, change.missing_high))
@@ -322,7 +329,7 @@ def _numbers(effect: MarkEffect) -> str:
 
 
 def _on_tasks(effect: MarkEffect, title: str) -> str:
-    """What changed on recurring tasks, as the rest of a sentence. `title` is that of the measure."""
+    """What changed on recurring tasks, as the rest of a sentence. `title` is the measure's name in it."""
     value = effect.task_effect or 0.0
     interval = write_interval(effect.measure, effect.task_low, effect.task_high)
     width = write_value(effect.measure, (effect.task_high or 0.0) - (effect.task_low or 0.0))
@@ -343,7 +350,7 @@ def write_agent(card: AgentCard) -> str:
     if card.reward is None or card.reward.value is None:
         return f"{name}: not enough data. {card.why[:1].upper()}{card.why[1:]}."
     best = ", more than all others beyond chance" if card.is_best else ""
-    text = f"{name} earns {_short(card.reward)}{' on comparable work' if card.shared else ''}{best}"
+    text = f"{name} earns {_write_reward(card.reward)}{' on comparable work' if card.shared else ''}{best}"
     extras = []
     if card.cost is not None and card.cost.value is not None:
         extras.append(f"costs ${card.cost.value / MICRODOLLARS:,.2f}")
@@ -356,11 +363,11 @@ def write_agent(card: AgentCard) -> str:
 def write_too_few(cards: Sequence[AgentCard]) -> list[str]:
     """Why some cards have no reward: one sentence for all with too few sessions, and one for each of the others."""
     missing = [card for card in cards if card.reward is None or card.reward.value is None]
-    short = [card for card in missing if card.shared < MIN_SHARED and len(cards) > 1]
-    sentences = [write_agent(card) for card in missing if card not in short]
-    if not short:
+    with_too_few = [card for card in missing if card.shared < MIN_SHARED and len(cards) > 1]
+    sentences = [write_agent(card) for card in missing if card not in with_too_few]
+    if not with_too_few:
         return sentences
-    counts = ", ".join(f"{_agent_name(card)} has {card.shared}" for card in short)
+    counts = ", ".join(f"{_agent_name(card)} has {card.shared}" for card in with_too_few)
     need = f"{MIN_SHARED} graded sessions on work that another harness also does are needed to compare"
     return [f"{need}: {counts}.", *sentences]
 
@@ -369,9 +376,10 @@ def _agent_name(card: AgentCard) -> str:
     return f"{card.title or card.harness or 'No harness'} with {card.model or 'an unnamed model'}"
 
 
-def _short(mean: Mean) -> str:
+def _write_reward(mean: Mean) -> str:
     """A mean reward with half of its interval's width: ".619 ± .021"."""
-    value, half = f"{mean.value or 0.0:.3f}".removeprefix("0"), ""
+    value = f"{mean.value or 0.0:.3f}".removeprefix("0")
+    half = ""
     if mean.low is not None and mean.high is not None:
         half = " ± " + f"{(mean.high - mean.low) / 2:.3f}".removeprefix("0")
     return value + half
@@ -417,7 +425,7 @@ def write_letter(
 
 
 def _most_telling(effects: tuple[MarkEffect, ...]) -> MarkEffect | None:
-    """The first effect beyond chance, something that got worse before anything else."""
+    """The first effect beyond chance. If something got worse, the first of those. None if there are no such effects."""
     order = (
         EffectFinding.WORSE,
         EffectFinding.HARDER_OR_WORSE,

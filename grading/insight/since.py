@@ -55,11 +55,11 @@ def inputs_for(marks: Sequence[TimeMark], longest: Span, measures: Sequence[str]
 def effects_of(inputs: EffectInputs, names: Sequence[str]) -> tuple[MarkEffect, ...]:
     """The effects on these measures, in the order of the groups of marks and then of the measures."""
     by_measure = [estimate_effects(inputs, MEASURES[name], is_reward=name == REWARD) for name in names]
-    return tuple(effect for of_group in zip(*by_measure, strict=True) for effect in of_group)
+    return tuple(effect for group_effects in zip(*by_measure, strict=True) for effect in group_effects)
 
 
 def stored_reading() -> SinceReading | None:
-    """Marks and effects as the worker last stored them."""
+    """Marks and effects as the worker last stored them. None if it has stored none, or another version did."""
     stored = StoredReading.objects.filter(name=STORED_NAME).first()
     if stored is None:
         return None
@@ -71,11 +71,13 @@ def stored_reading() -> SinceReading | None:
 
 def marks_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ...]:
     """The marks of a stored reading that are in the span, the oldest first."""
-    return tuple(mark for mark in reading.marks if span.first <= mark.day <= span.last) if reading else ()
+    if reading is None:
+        return ()
+    return tuple(mark for mark in reading.marks if span.first <= mark.day <= span.last)
 
 
 def read(now: dt.datetime) -> SinceReading:
-    """The marks of the last MOST_DAYS, the oldest first, and the effects of the newest."""
+    """The marks of the last MOST_DAYS, the oldest first, and the effects of the newest marks."""
     inputs = load_inputs(now, ALL_MEASURES)
     marks = tuple(sorted(inputs.marks, key=lambda mark: (mark.at, mark.key)))
     return SinceReading(marks=marks, effects=effects_of(inputs, ALL_MEASURES), read_at=None)

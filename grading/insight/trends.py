@@ -14,7 +14,7 @@ from grading.insight.core.measures import MEASURES, Measure, MeasureUnit
 from grading.insight.core.results import Mean, Span, Trend, TrendLine, TrendPoint, TrendSplit, TrendStep
 from grading.insight.loading import CellFilter, load_cells
 
-# Measures that are 0 or 1 of each session, so that their mean is a share of sessions.
+# Measures that are 0 or 1 for each session, so that their mean is a share of sessions.
 YES_OR_NO: Final = frozenset({"final", "suites", "claimed_without_green"})
 
 
@@ -32,7 +32,8 @@ def load_trend(
     The last week may be shorter than seven days. With `most_lines`, only the largest groups have a line;
     `Trend.groups` counts them all.
     """
-    chosen, spans = MEASURES[measure], cut(span, step)
+    chosen = MEASURES[measure]
+    spans = split_span(span, step)
     is_count = chosen.unit is MeasureUnit.SESSIONS
     columns = () if split is None else (split.value,)
     table = load_cells(span, columns=columns, measures=() if is_count else (measure,), filters=filters)
@@ -47,7 +48,7 @@ def load_trend(
     )
 
 
-def cut(span: Span, step: TrendStep) -> list[Span]:
+def split_span(span: Span, step: TrendStep) -> list[Span]:
     """The days of the span, or its weeks from Monday to Sunday."""
     days = [span.first + dt.timedelta(days=number) for number in range(span.days)]
     if step is TrendStep.DAY:
@@ -58,7 +59,9 @@ def cut(span: Span, step: TrendStep) -> list[Span]:
 
 
 def split_by_size(table: CellTable, name: str) -> list[tuple[str, CellTable]]:
-    """The cells of each value of a column, that with the most sessions first; "" for sessions without a value."""
+    """The values of a column with their cells, the value with the most sessions first. Sessions without a value have
+    "".
+    """
     column = table.columns[name]
     counts = group_sums(column.codes, table.sessions, len(column.labels))
     order = sorted(range(len(column.labels)), key=lambda code: (-counts[code], str(column.labels[code])))
@@ -78,7 +81,7 @@ def make_line(name: str, table: CellTable, measure: Measure, spans: Sequence[Spa
 
 
 def measure_mean(table: CellTable, measure: Measure) -> Mean:
-    """The mean of the measure; a number of sessions is its own value and has no interval."""
+    """The mean of the measure. For the measure "sessions" it is the number of sessions, which has no interval."""
     if measure.unit is MeasureUnit.SESSIONS:
         count = round(float(table.sessions.sum()))
         return Mean(value=float(count), low=None, high=None, sessions=count, known=count, provisional=0)
@@ -87,8 +90,9 @@ def measure_mean(table: CellTable, measure: Measure) -> Mean:
 
 
 def widen_share(mean: Mean) -> Mean:
-    """A share of 0 or 1 with Wilson's interval: sessions that are all alike show no variance."""
-    n, square = mean.known, Z90 * Z90
+    """A share of 0 or 1 with Wilson's interval, because sessions that are all alike show no variance."""
+    n = mean.known
+    square = Z90 * Z90
     middle = ((mean.value or 0.0) + square / (2 * n)) / (1 + square / n)
     half = Z90 / (1 + square / n) * sqrt(square / (4 * n * n))
     return replace(mean, low=max(middle - half, 0.0), high=min(middle + half, 1.0))

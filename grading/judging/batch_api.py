@@ -46,7 +46,7 @@ class BatchApiError(Exception):
         return self.status == NOT_FOUND
 
     @property
-    def is_definite(self) -> bool:
+    def was_rejected(self) -> bool:
         """Whether the provider certainly did not carry out the call. After a timeout it may have."""
         if self.status is None or self.status == REQUEST_TIMEOUT:
             return False
@@ -59,12 +59,12 @@ class BatchApiError(Exception):
             return getattr(self.error, "error_code", None) in SPEND_CODES
         return not self.is_missing
 
-    def classify(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
-        """The outcome that the error means. Updates the judge's quota."""
-        answer = client.outcome_of_error(self.error)
+    def update_quota(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
+        """Update the judge's quota by the error, if it concerns it. Returns the outcome that the error means."""
+        outcome = client.outcome_of_error(self.error)
         if self.concerns_quota:
-            quota.learn(judge, answer.result, started_at=started_at, now=clock.now())
-        return answer
+            quota.learn(judge, outcome.result, started_at=started_at, now=clock.now())
+        return outcome
 
 
 def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
@@ -73,13 +73,13 @@ def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
 
     body.seek(0)
     with _call(judge, TRANSFER_SECONDS) as sdk:
-        return _checked(sdk.post(PATH, cast_to=MessageBatch, content=body))
+        return _checked_batch(sdk.post(PATH, cast_to=MessageBatch, content=body))
 
 
 def retrieve(judge: Judge, provider_id: str) -> "MessageBatch":
     """A batch by its id at the provider. Raises BatchApiError."""
     with _call(judge) as sdk:
-        return _checked(sdk.messages.batches.retrieve(provider_id))
+        return _checked_batch(sdk.messages.batches.retrieve(provider_id))
 
 
 def cancel(judge: Judge, provider_id: str) -> None:
@@ -91,7 +91,7 @@ def cancel(judge: Judge, provider_id: str) -> None:
 def list_since(judge: Judge, oldest: dt.datetime) -> list["MessageBatch"]:
     """The key's batches that were created at `oldest` or later, newest first. Raises BatchApiError."""
     with _call(judge) as sdk:
-        batches = map(_checked, sdk.messages.batches.list(limit=100))
+        batches = map(_checked_batch, sdk.messages.batches.list(limit=100))
         return list(takewhile(lambda batch: batch.created_at >= oldest, batches))
 
 
@@ -120,7 +120,7 @@ def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualR
 
 @contextmanager
 def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Anthropic"]:
-    """The client, for calls within `seconds` (by default JUDGE_TIMEOUT). Turns every exception into BatchApiError."""
+    """The SDK's client for calls within `seconds`, by default JUDGE_TIMEOUT. Turns exceptions into BatchApiError."""
     from grading.judging import deadline
 
     try:
@@ -130,8 +130,8 @@ def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Ant
         raise BatchApiError(error) from error
 
 
-def _checked(batch: "MessageBatch | Any") -> "MessageBatch":
-    """The batch, after a check that the SDK does not make. Raises NotItsProtocol if it is not one."""
+def _checked_batch(batch: "MessageBatch | Any") -> "MessageBatch":
+    """The same batch. Raises NotItsProtocol if the SDK has returned something that is no usable batch."""
     from anthropic.types.messages import MessageBatch
 
     if (

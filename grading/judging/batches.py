@@ -65,8 +65,8 @@ def poll_and_send() -> None:
 class BatchDraft:
     """A batch before it is sent: its unsaved `attempts`, and their requests as JSON in `body`.
 
-    `usd` is their expected cost in dollars, `usd_by_payer` the same by the token that pays. `refused_usd` is the cost
-    of the request that today's budget did not allow, None if it allowed all.
+    `usd` is their expected cost in dollars, and `usd_by_payer` is that cost by the primary key of the token that pays.
+    `refused_usd` is the cost of the request that today's budget did not allow, None if it allowed all.
     """
 
     body: IO[bytes]
@@ -76,7 +76,8 @@ class BatchDraft:
     refused_usd: float | None = None
 
     def add(self, attempt: JudgeAttempt, request: bytes) -> None:
-        self.body.write((b"," if self.attempts else b"") + request)
+        separator = b"," if self.attempts else b""
+        self.body.write(separator + request)
         self.attempts.append(attempt)
         self.usd += attempt.estimated_usd or 0.0
         self.usd_by_payer[attempt.payer_id] += attempt.estimated_usd or 0.0
@@ -89,14 +90,14 @@ class BatchDraft:
 
 def send() -> int:
     """Send the backlog of every judge that takes batches now. Returns how many requests were accepted."""
-    ready = worker.ready(clock.now())
+    ready = worker.ready_judges(clock.now())
     sent = 0
     for role in ordering.batched_roles(clock.now(), list(ready)):
         judge = ready[role]
         with TemporaryFile(dir=settings.STATE_DIR) as body:
-            draft = gather(judge, body)
+            draft = draft_batch(judge, body)
             is_enough = draft.refused_usd is not None or len(draft.attempts) >= settings.JUDGE_BATCH_LEAST
-            batch = record(judge, draft) if is_enough else None
+            batch = record_batch(judge, draft) if is_enough else None
             if batch is None:
                 for tokens in draft.lease_tokens():
                     JudgeJob.objects.held_by(*tokens).queue_again()
@@ -105,46 +106,50 @@ def send() -> int:
                 # The budget does not allow this call, so `affords` closes the quota until midnight.
                 with transaction.atomic():
                     budget.affords(judge, draft.refused_usd, clock.now())
-            if create(judge, batch, body):
+            if send_batch(judge, batch, body):
                 sent += len(draft.attempts)
     return sent
 
 
-def gather(judge: Judge, body: IO[bytes]) -> BatchDraft:
+def draft_batch(judge: Judge, body: IO[bytes]) -> BatchDraft:
     """Lease backlog jobs and write their requests to `body`, until the batch is full, the budget is spent or half of
     the lease is over.
     """
     draft = BatchDraft(body=body)
-    started = time.monotonic()
+    started_at = time.monotonic()
     limit = JudgePolicy.objects.current().daily_budget_usd
     remaining_usd = None if limit is None else limit - budget.spent_today(clock.now())
     body.write(b'{"requests":[')
-    backlog = ordering.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MAX_REQUESTS]
+    backlog = ordering.batch_jobs(clock.now(), judge.role).values_list("pk", flat=True)[:MAX_REQUESTS]
     for job_id in list(backlog):
         turn = worker.claim(job_id)
         if turn is None:
             continue
-        prepared = prepare(turn, draft)
+        prepared = prepare_request(turn, draft)
         if prepared is not None:
             attempt, request = prepared
             usd = attempt.estimated_usd or 0.0
-            if remaining_usd is not None and draft.usd + usd > remaining_usd:
+            exceeds_budget = remaining_usd is not None and draft.usd + usd > remaining_usd
+            exceeds_size = body.tell() + len(request) > MAX_BYTES
+            if exceeds_budget:
                 draft.refused_usd = usd
-            if draft.refused_usd is not None or body.tell() + len(request) > MAX_BYTES:
+            if exceeds_budget or exceeds_size:
                 worker.give_back(turn)
                 break
             draft.add(attempt, request)
-        if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
+        if time.monotonic() - started_at > settings.JUDGE_LEASE_SECONDS / 2:
             break
     body.write(b"]}")
     return draft
 
 
-def prepare(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
-    """A job's unsaved attempt and its request; None if it needs no call, its token's quota is spent, or its evidence
-    cannot be read.
+def prepare_request(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
+    """A job's unsaved attempt and its request.
+
+    None if the job needs no call, its token's quota is spent, or its evidence cannot be read; the job has then been
+    ended or queued again. None too if its lease was lost.
     """
-    session = worker.session_of(turn)
+    session = worker.load_session(turn)
     worker.update_rubric(turn.job, session)
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
@@ -165,12 +170,12 @@ def prepare(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
     if prompt is None:
         return None
     if isinstance(prompt, Deferred):
-        attempt = attempt or worker.begin(turn, payer, inputs_sha256=inputs_sha256)
+        attempt = attempt or worker.begin_attempt(turn, payer, inputs_sha256=inputs_sha256)
         if attempt is not None:
-            results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256)
+            results.apply(attempt, worker.unsent_outcome(prompt), turn.judge, inputs_sha256=inputs_sha256)
         return None
     if attempt is not None:
-        attempt.delete()  # it only marked the reading; `record` writes the attempt that is sent
+        attempt.delete()  # it only marked the reading; `record_batch` writes the attempt that is sent
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
     attempt = JudgeAttempt(
         job_id=turn.job.pk,
@@ -188,7 +193,7 @@ def prepare(turn: Turn, draft: BatchDraft) -> tuple[JudgeAttempt, bytes] | None:
     return attempt, json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
 
 
-def record(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
+def record_batch(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
     """Write the batch, its attempts and jobs, before the call. None if there are no requests, or quota or budget do not
     allow them.
     """
@@ -202,28 +207,31 @@ def record(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
             JudgeJob.objects.held_by(*tokens).update(state=JobState.SENT, leased_until=None)
         # A job whose lease was lost meanwhile has an attempt too, because its request is in the file.
         for attempt in draft.attempts:
-            attempt.batch, attempt.started_at = batch, now
+            attempt.batch = batch
+            attempt.started_at = now
         JudgeAttempt.objects.bulk_create(draft.attempts, batch_size=CHUNK_SIZE)
     return batch
 
 
-def create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
-    """Send a recorded batch. Returns whether the provider accepted it; if that is unknown the batch stays SENDING."""
+def send_batch(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
+    """Send a recorded batch. Returns whether the provider accepted it. If that is unknown, returns False and the batch
+    stays SENDING.
+    """
     try:
         created = batch_api.create(judge, body)
     except BatchApiError as error:
-        answer = error.classify(judge, batch.created_at)
+        outcome = error.update_quota(judge, batch.created_at)
         logger.warning("%s was not accepted: %s", batch, error)
-        if error.is_definite:
+        if error.was_rejected:
             # Nothing was accepted or charged: every job is queued again, and its attempt says why.
             now = clock.now()
-            reason = getattr(answer.result, "reason", "")
-            detail = getattr(answer.result, "detail", "")
+            reason = getattr(outcome.result, "reason", "")
+            detail = getattr(outcome.result, "detail", "")
             with transaction.atomic():
                 attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
                 JudgeJob.objects.sent_with(attempts).queue_again()
                 attempts.update(
-                    **answer.row,
+                    **outcome.row,
                     outcome=AttemptOutcome.DEFERRED,
                     finished_at=now,
                     reason=reason,
@@ -263,9 +271,9 @@ def poll() -> int:
 
 
 def poll_batch(batch: JudgeBatch, now: dt.datetime) -> int:
-    """Poll one batch, unless another worker has since it was loaded. Returns how many results were applied."""
-    unchanged = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
-    if not unchanged.update(polled_at=now):
+    """Poll one batch, unless another worker polled it after it was loaded. Returns how many results were applied."""
+    not_polled_since = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
+    if not not_polled_since.update(polled_at=now):
         return 0
     applied = 0
     judge = judges.configured().get(JudgeRole(batch.judge))
@@ -277,49 +285,49 @@ def poll_batch(batch: JudgeBatch, now: dt.datetime) -> int:
             else:
                 find_sent(batch, judge, now)
         except BatchApiError as error:
-            error.classify(judge, now)
+            error.update_quota(judge, now)
             logger.warning("%s could not be polled: %s", batch, error)
             JudgeBatch.objects.filter(pk=batch.pk).update(detail=str(error)[:2000])
             if error.is_missing:
-                end(batch, BatchState.LOST, f"The provider does not know the batch (any more). {MAY_BE_PAID}")
+                end_batch(batch, BatchState.LOST, f"The provider does not know the batch (any more). {MAY_BE_PAID}")
     if now > (batch.expires_at or batch.created_at + MAX_AGE) + GRACE:
-        end(batch, BatchState.LOST, f"The batch did not end in time. {MAY_BE_PAID}")
+        end_batch(batch, BatchState.LOST, f"The batch did not end in time. {MAY_BE_PAID}")
     return applied
 
 
 def apply_results(batch: JudgeBatch, judge: Judge) -> int:
-    """Apply the results of a batch if it has ended. Returns how many. If one fails, the batch stays open."""
+    """Apply the results of a batch if it has ended. Returns how many. If a result fails, the batch stays open."""
     if batch_api.retrieve(judge, batch.provider_id).processing_status != "ended":
         return 0
     applied = 0
-    broken = 0
+    failed = 0
     for number, line in enumerate(batch_api.results(judge, batch.provider_id), start=1):
         try:
             applied += apply_result(batch, judge, line)
         except Exception:
-            broken += 1
+            failed += 1
             logger.exception("a result of %s could not be applied", batch)
         if number % RENEW_EVERY == 0:
             JudgeBatch.objects.filter(pk=batch.pk).update(polled_at=clock.now())
-    if not broken:
-        end(batch, BatchState.ENDED, f"The batch ended without a result for this request. {MAY_BE_PAID}")
+    if not failed:
+        end_batch(batch, BatchState.ENDED, f"The batch ended without a result for this request. {MAY_BE_PAID}")
     return applied
 
 
 def apply_result(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse") -> bool:
-    """Apply one result. Returns False for one that was applied before or belongs to no attempt of the batch."""
+    """Apply one result. Returns False if it was applied before or belongs to no attempt of the batch."""
     rows = batch.attempt_rows.filter(lease_token=lease_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
     attempt = rows.select_related("job__rubric").first()
     if attempt is None:
         return False
-    answer = replace(read_result(line, attempt), route=judge.batch_route)
+    outcome = replace(read_result(line, attempt), route=judge.batch_route)
     if line.result.type in {"canceled", "expired"}:
         attempt.estimated_usd = None  # nothing was charged
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=attempt.job.session_id)
         if not len(rows.select_for_update()):  # another worker applied it meanwhile
             return False
-        results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256)
+        results.apply(attempt, outcome, judge, inputs_sha256=attempt.inputs_sha256)
     return True
 
 
@@ -333,13 +341,14 @@ def lease_token(custom_id: str) -> uuid.UUID:
 
 def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -> CallOutcome:
     """The outcome that a line of a batch's results stands for, at the price of a batch."""
-    result, rubric = line.result, attempt.job.rubric
+    result = line.result
+    rubric = attempt.job.rubric
     match result.type:
         case "succeeded":
             # The evidence shows whether the rationale is copied. All of it up to now includes what the judge read.
             session = Session.objects.with_people().get(pk=attempt.job.session_id)
             evidence = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS).user
-            return client.read(result.message, rubric, unpack(attempt.citable), evidence=evidence, batch=True)
+            return client.read_message(result.message, rubric, unpack(attempt.citable), evidence=evidence, batch=True)
         case "errored":
             error = result.error.error
             details = getattr(error, "details", None)
@@ -349,8 +358,8 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
                 "error_type": str(code or error.type)[:80],
                 "request_id": str(result.error.request_id or "")[:120],
             }
-            meaning = api_errors.classify_batched(error.type, error.message, clock.now(), code=str(code))
-            return CallOutcome(result=meaning, row=row)
+            deferral = api_errors.classify_batched(error.type, error.message, clock.now(), code=str(code))
+            return CallOutcome(result=deferral, row=row)
         case "expired":
             reason, detail = Reason.OVERLOADED, "The batch expired before this request was done"
         case "canceled":
@@ -365,10 +374,10 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
 
 
 def find_sent(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
-    """Find a batch at the provider whose sender died or got no answer, so that it is unknown whether it was accepted.
+    """Look for a batch at the provider. Its sender died or got no answer, so nobody knows whether it was accepted.
 
-    Candidates are batches of the same size and time; the results of one that has ended show whether it is ours. If all
-    candidates have ended and none is ours, the batch is lost.
+    Candidates are the provider's batches of the same size and time. Once a candidate has ended, its results show
+    whether it is ours. If all candidates have ended and none is ours, the batch is lost.
     """
     if now < batch.created_at + dt.timedelta(seconds=batch_api.TRANSFER_SECONDS) + CLOCK_SKEW:
         return  # its sender may still be sending it
@@ -390,19 +399,20 @@ def find_sent(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
             )
             return
     if not is_running:
-        end(batch, BatchState.LOST, f"Whoever sent the batch got no answer, and the provider has none. {MAY_BE_PAID}")
+        why = f"Whoever sent the batch got no answer, and the provider has none. {MAY_BE_PAID}"
+        end_batch(batch, BatchState.LOST, why)
 
 
-def end(batch: JudgeBatch, state: BatchState, why: str) -> None:
-    """Close the batch: requests without a result are queued again, and their attempts say why."""
+def end_batch(batch: JudgeBatch, state: BatchState, why: str) -> None:
+    """Close the batch: jobs without a result are queued again, and their attempts say why."""
     now = clock.now()
     with transaction.atomic():
         if not JudgeBatch.objects.open().filter(pk=batch.pk).update(state=state, ended_at=now):
             return
         unanswered = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
-        missing = len(unanswered.select_for_update().values_list("pk"))
+        count = len(unanswered.select_for_update().values_list("pk"))
         JudgeJob.objects.sent_with(unanswered).queue_again(losses=F("losses") + 1)
         unanswered.update(outcome=AttemptOutcome.LOST, finished_at=now, detail=why)
-        if missing:
-            logger.warning("%s: %d jobs are queued again. %s", batch, missing, why)
-            JudgeBatch.objects.filter(pk=batch.pk).update(detail=f"{missing} requests without a result. {why}")
+        if count:
+            logger.warning("%s: %d jobs are queued again. %s", batch, count, why)
+            JudgeBatch.objects.filter(pk=batch.pk).update(detail=f"{count} requests without a result. {why}")

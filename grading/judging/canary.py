@@ -41,20 +41,20 @@ def run_due(now: dt.datetime) -> list[CanaryRun]:
         return []
     if quota.current(judge).state != QuotaState.OPEN:  # a probe is for a session that waits
         return []
-    return [run for which in Canary if (run := _run(which, judge, rubric, now)) is not None]
+    return [run for canary in Canary if (run := _judge(canary, judge, rubric, now)) is not None]
 
 
-def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> CanaryRun | None:
-    """Judge one canary; None if that was done today, or if the day's budget does not allow the call."""
-    data = (LOGS / f"{which}.jsonl").read_bytes()
+def _judge(canary: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> CanaryRun | None:
+    """Judge one canary. None if that was done today, or if the day's budget does not allow the call."""
+    data = (LOGS / f"{canary}.jsonl").read_bytes()
     signals = extract(formats.read(BytesIO(data)))
     production = collect(signals)
-    fallback = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
+    trajectory_grade = trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=ObservedFacts()))
     case = Case(metadata={"kind of work": "code"}, signals=signals, production=production)
     # The prompt is built by the same process as the prompts of sessions.
     order = PromptOrder(
         case=case,
-        logs=[LogBytes(data=data, filename=f"{which}.jsonl")],
+        logs=[LogBytes(data=data, filename=f"{canary}.jsonl")],
         foreign=frozenset(),
         rubric=inputs.rubric_text(rubric),
         budget=settings.JUDGE_INPUT_TOKENS,
@@ -67,21 +67,23 @@ def _run(which: Canary, judge: Judge, rubric: Rubric, now: dt.datetime) -> Canar
     if limit is not None and budget.spent_today(now) + budget.estimate(judge, expected) > limit:
         return None  # not by `budget.affords`, which would also hold back the calls for sessions until midnight
     row, is_new = CanaryRun.objects.get_or_create(
-        canary=which,
+        canary=canary,
         day=timezone.localdate(now),
         defaults={
             "rubric": rubric.sha256,
             "version": VERSION,
-            "trajectory": fallback.value,
-            "trajectory_version": fallback.version,
+            "trajectory": trajectory_grade.value,
+            "trajectory_version": trajectory_grade.version,
         },
     )
     if not is_new:
         return None
-    call = row.call = key_tests.begin(judge)
+    call = key_tests.begin(judge)
+    row.call = call
     row.save()  # before the call, so that the call is on record as a canary's
     outcome = client.send(judge, prompt, rubric)
-    row.model, row.route = outcome.model or judge.model, judge.route
+    row.model = outcome.model or judge.model
+    row.route = judge.route
     if isinstance(outcome.result, Graded):
         scored = results.compute_score(outcome.result, rubric)
         row.verdict = None if scored is None else scored.value

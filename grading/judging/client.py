@@ -38,9 +38,9 @@ REJECTED = range(400, 500)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The outcome of a call. `row` has the attempt's other columns, token counts and cost among them if they are known.
+    """The outcome of a call. `row` has columns of the attempt: HTTP status, and token counts and cost if known.
 
-    `limits` are the rate limits in the reply's headers, None without a reply. `route` is empty for the judge's own.
+    `limits` are the rate limits in the reply's headers, None without a reply. An empty `route` means the judge's route.
     """
 
     result: Result
@@ -64,8 +64,8 @@ class CallOutcome:
         return cost
 
     def used(self, expected: CallCost, *, characters: int) -> CallCost | None:
-        """What the call used of the rate limits, by the reply's token counts; `expected` if it has none, None if the
-        call was rejected. `characters` is the length of the prompt.
+        """What the call used of the rate limits, by the reply's token counts; `expected` if they are unknown, None if
+        the call was rejected. `characters` is the length of the prompt.
         """
         if self.row.get("http_status") in REJECTED:
             return None
@@ -97,8 +97,8 @@ def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
         request_id = response.request_id or ""
-        answer = read(response.parse(), rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
-        return replace(answer, limits=limits)
+        outcome = read_message(response.parse(), rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
+        return replace(outcome, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified and recorded, and logged if unexpected
         return outcome_of_error(error, limits)
 
@@ -106,7 +106,7 @@ def send(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
 def greet(judge: Judge, *, seconds: float) -> tuple[Deferred | None, str, dict[str, Any]]:
     """Make the smallest possible call, with a timeout in seconds, to test the key, model and address.
 
-    Returns the error, if any, the model that answered, and the reply's token counts and cost. Never raises.
+    Returns the error or None, the model that answered, and the reply's token counts and cost. Never raises.
     """
     import httpx2
 
@@ -127,7 +127,7 @@ def greet(judge: Judge, *, seconds: float) -> tuple[Deferred | None, str, dict[s
     not_a_message = _check_message(reply)
     if not_a_message is not None:
         return not_a_message, "", {}
-    return None, visible(str(reply.model))[:120], _counts(reply)
+    return None, visible(str(reply.model))[:120], _token_counts(reply)
 
 
 def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> "MessageCreateParamsNonStreaming":
@@ -167,7 +167,7 @@ def sdk(judge: Judge) -> "anthropic.Anthropic":
                 api_key=judge.api_key,
                 base_url=judge.base_url or f"https://{DEFAULT_HOST}",
                 max_retries=0,
-                http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=pool)),
+                http_client=deadline.keep_deadline(anthropic.DefaultHttpxClient(limits=pool)),
             )
         return _clients[key]
 
@@ -177,13 +177,14 @@ def close() -> None:
     """Close every client. The next call makes a new one."""
     with _lock:
         while _clients:
-            _clients.popitem()[1].close()
+            _key, client = _clients.popitem()
+            client.close()
 
 
 # --- reading replies -------------------------------------------------------------------------------------------------
 
 
-def read(
+def read_message(
     message: object,
     rubric: Rubric,
     citable: Collection[int],
@@ -192,9 +193,10 @@ def read(
     request_id: str = "",
     batch: bool = False,
 ) -> CallOutcome:
-    """Read a reply: the verdict, or why it has none, and its token counts and cost, at the price of a batch if `batch`.
+    """The outcome that a reply means: the verdict, or why it has none, with token counts and cost.
 
-    `citable` are the event numbers of the prompt. `evidence` is what the judge read, to detect a copied rationale.
+    `citable` are the event numbers of the prompt. `evidence` is what the judge read, to detect a copied rationale. With
+    `batch`, the cost is at the price of a batch.
     """
     not_a_message = _check_message(message)
     if not_a_message is not None:
@@ -203,7 +205,7 @@ def read(
     return CallOutcome(
         result=verdict.read_reply(reply, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
         model=visible(str(reply.model))[:120],
-        row={"http_status": 200, "request_id": request_id[:120], **_counts(reply, batch=batch)},
+        row={"http_status": 200, "request_id": request_id[:120], **_token_counts(reply, batch=batch)},
     )
 
 
@@ -217,14 +219,14 @@ def _check_message(reply: object) -> Deferred | None:
     return Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail)
 
 
-def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
-    """The token counts of a reply and its cost in dollars, as columns of an attempt; None if they are unreadable."""
+def _token_counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
+    """The token counts of a reply and its cost in dollars, as columns of an attempt. Unreadable values are None."""
     usage = message.usage
     row: dict[str, Any] = {
-        "input_tokens": _count(usage, "input_tokens"),
-        "output_tokens": _count(usage, "output_tokens"),
-        "cache_write_tokens": _count(usage, "cache_creation_input_tokens"),
-        "cache_read_tokens": _count(usage, "cache_read_input_tokens"),
+        "input_tokens": _token_count(usage, "input_tokens"),
+        "output_tokens": _token_count(usage, "output_tokens"),
+        "cache_write_tokens": _token_count(usage, "cache_creation_input_tokens"),
+        "cache_read_tokens": _token_count(usage, "cache_read_input_tokens"),
     }
     cost = None
     if row["input_tokens"] is not None and row["output_tokens"] is not None:
@@ -233,8 +235,8 @@ def _counts(message: "Message", *, batch: bool = False) -> dict[str, Any]:
     return {**row, "cost_usd": cost}
 
 
-def _count(usage: object, name: str) -> int | None:
-    """A token count of a reply; None if it is missing or no count that a column can store."""
+def _token_count(usage: object, name: str) -> int | None:
+    """A token count of a reply. None if it is missing, not a count, or too large for a column."""
     value = getattr(usage, name, None)
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 

@@ -1,7 +1,7 @@
 """A deadline for a whole call. HTTP clients limit each read; a server that trickles could block a worker for hours.
 
-Every connection of a client that went through `bound` limits each read and write to the time remaining until the
-deadline that `within` set in the calling thread. The DNS lookup is not limited.
+`within` sets a deadline for the calling thread. `keep_deadline` makes a client's connections keep it: each read and
+write may take only the time remaining until then. The DNS lookup is not limited.
 """
 
 import ssl
@@ -21,7 +21,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Limit what this thread sends and reads in here to this many seconds in all, else raise a timeout error."""
+    """Give this thread's calls inside the block this many seconds in all. After that they raise a timeout error."""
     token = _deadline.set(time.monotonic() + seconds)
     try:
         yield
@@ -29,7 +29,7 @@ def within(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def bound(client: httpx2.Client) -> httpx2.Client:
+def keep_deadline(client: httpx2.Client) -> httpx2.Client:
     """Make a new client's connections keep the deadline. Returns the client."""
     for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - httpx2 has no public way in
         if isinstance(transport, httpx2.HTTPTransport):
@@ -37,13 +37,13 @@ def bound(client: httpx2.Client) -> httpx2.Client:
     return client
 
 
-def _remaining(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
-    """The seconds that one step may take; None means no limit. Raises `late` if the deadline has passed."""
+def _remaining(timeout: float | None, error_type: type[httpcore2.TimeoutException]) -> float | None:
+    """The seconds that one step may take; None means no limit. Raises an `error_type` if the deadline has passed."""
     remaining = _deadline.get() - time.monotonic()
     if remaining <= 0:
-        raise late("the deadline of the whole call has passed")
-    least = min(remaining, float("inf") if timeout is None else timeout)
-    return None if least == float("inf") else least
+        raise error_type("the deadline of the whole call has passed")
+    limit = min(remaining, float("inf") if timeout is None else timeout)
+    return None if limit == float("inf") else limit
 
 
 class _Stream(httpcore2.NetworkStream):

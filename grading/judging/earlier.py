@@ -1,4 +1,4 @@
-"""Sessions that arrived while there was no judge: which they are, and what judging them would cost.
+"""Sessions that arrived while there was no judge: which sessions these are, and what judging them would cost.
 
 A new key does not have them judged. A person chooses which: those of the last 14 days, the older ones, or all.
 """
@@ -46,17 +46,17 @@ class EarlierSessions:
 
     @property
     def recent_words(self) -> str:
-        return f"{counted(self.recent.count, 'session')} of the last {RECENT_DAYS} days, {price(self.recent)}"
+        return f"{counted(self.recent.count, 'session')} of the last {RECENT_DAYS} days, {price_words(self.recent)}"
 
     @property
     def older_words(self) -> str:
         if self.recent.count:
-            return f"{counted(self.older.count, 'older one')}, {price(self.older)}"
-        return f"{counted(self.older.count, 'session')} older than {RECENT_DAYS} days, {price(self.older)}"
+            return f"{counted(self.older.count, 'older one')}, {price_words(self.older)}"
+        return f"{counted(self.older.count, 'session')} older than {RECENT_DAYS} days, {price_words(self.older)}"
 
     @property
     def all_words(self) -> str:
-        return f"{self.all.count:,}, {price(self.all)}"
+        return f"{self.all.count:,}, {price_words(self.all)}"
 
     @property
     def sentence(self) -> str:
@@ -71,18 +71,18 @@ class EarlierSessions:
     @property
     def caveats(self) -> list[str]:
         """Why the price is a rough estimate, a sentence for each reason."""
-        judge = judges.first()
-        model = judge.model if judge else settings.JUDGE_MODEL
-        lines = []
+        first_judge = judges.first()
+        model = first_judge.model if first_judge else settings.JUDGE_MODEL
+        sentences = []
         if not self.recent.measured:
-            lines.append(f"{model} has given no verdict yet, so the price assumes the longest possible prompt.")
+            sentences.append(f"{model} has given no verdict yet, so the price assumes the longest possible prompt.")
         if not prices.is_listed(model):
-            lines.append(f"JUDGE_PRICES lists no price for {model}, so the price of “other” is assumed.")
-        return lines
+            sentences.append(f"JUDGE_PRICES lists no price for {model}, so the price of “other” is assumed.")
+        return sentences
 
 
-def price(estimate: CostEstimate) -> str:
-    """The words "about $0.40", rounded up to the cent; "at most" before the first verdict."""
+def price_words(estimate: CostEstimate) -> str:
+    """Words such as "about $0.40", rounded up to the cent. Before the first verdict, "at most" instead of "about"."""
     cents = math.ceil(round(100 * estimate.usd, 6))
     return f"{'about' if estimate.measured else 'at most'} ${cents / 100:,.2f}"
 
@@ -94,31 +94,33 @@ def sessions(choice: Choice, now: dt.datetime) -> SessionQuerySet:
     return _waiting().filter(conditions[choice])
 
 
-def count(now: dt.datetime) -> EarlierSessions | None:
-    """How many sessions wait for a choice; None if there are none, or no rubric is in force."""
+def load_earlier(now: dt.datetime) -> EarlierSessions | None:
+    """The number and cost of the sessions that wait for a choice. None if none wait, or no rubric is in force."""
     recent = Q(ended_at__gt=now - dt.timedelta(days=RECENT_DAYS))
     counts = _waiting().order_by().aggregate(recent=Count("pk", filter=recent), older=Count("pk", filter=~recent))
-    rubric = _rubric() if any(counts.values()) else None
+    rubric = _pricing_rubric() if any(counts.values()) else None
     if rubric is None:
         return None
-    each = estimate(1, rubric)
-    return EarlierSessions(recent=replace(each, count=counts["recent"]), older=replace(each, count=counts["older"]))
+    one_verdict = estimate(1, rubric)
+    return EarlierSessions(
+        recent=replace(one_verdict, count=counts["recent"]), older=replace(one_verdict, count=counts["older"])
+    )
 
 
-def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.datetime) -> JudgeRun:
-    """Start a run that judges the chosen sessions, and that can be cancelled. Of two people who choose the same
-    sessions at once, one is refused.
+def start_run(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.datetime) -> JudgeRun:
+    """Start a run that judges the chosen sessions. It can be cancelled. If two people choose the same sessions at once,
+    the second is refused.
 
     `at_most` is the number of sessions for which the person saw the price. Raises ChoiceRefused if more wait now, none
     wait, or there is no judge or rubric.
     """
-    first = judges.first()
-    if first is None:
+    first_judge = judges.first()
+    if first_judge is None:
         raise ChoiceRefused("Nothing was queued, because there is no judge. Enter the judge’s key first.")
     with transaction.atomic():
-        quota.lock(first)
+        quota.lock(first_judge)
         keys = list(sessions(choice, now).order_by("-ended_at", "-pk").values_list("pk", flat=True))
-        rubric = _rubric()
+        rubric = _pricing_rubric()
         if not keys or rubric is None:
             raise ChoiceRefused("Nothing was queued, because all of these sessions have already been chosen or judged.")
         if len(keys) > at_most:
@@ -132,7 +134,7 @@ def judge(choice: Choice, *, by: User | None, at_most: int, why: str, now: dt.da
 def _waiting() -> SessionQuerySet:
     """Your sessions that arrived while there was no judge and have had no job or verdict since.
 
-    Sessions are left out that are not to be judged, get no reward, have nothing to read, or were chosen already.
+    Left out are sessions that must not be judged, get no reward, have nothing to read, or were chosen already.
     `enqueuing.came_without_judge` is the same rule for one session.
     """
     judge_grades = Grade.objects.chain().filter(source=Source.JUDGE)
@@ -156,7 +158,7 @@ def _waiting() -> SessionQuerySet:
     return waiting.exclude(pk__in=Keys(chosen)) if chosen else waiting
 
 
-def _rubric() -> Rubric | None:
-    """The rubric by which the price is estimated."""
+def _pricing_rubric() -> Rubric | None:
+    """The rubric by which the price is estimated: that for production, or else any in force. None if none is."""
     rubrics = Rubric.objects.in_force()
     return rubrics.get(WorkKind.PRODUCTION) or next(iter(rubrics.values()), None)

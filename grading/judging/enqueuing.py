@@ -34,60 +34,61 @@ QUIET, MAX_REJUDGED = dt.timedelta(minutes=30), 3
 
 
 def enqueue(session: Session, *, is_new: bool = False) -> JudgeJob | None:
-    """Make a job for the session, unless one is open or its verdict has read all evidence. Returns the open job.
+    """Make a job for the session, unless it has an open one or its verdict has read all evidence. Returns the open job.
 
-    A session that arrived while there was no judge gets a job only if it `is_new`, that is, has new evidence: a person
+    A session that arrived while there was no judge gets a job only if it `is_new`, that is, has new evidence. A person
     chooses which of the others are judged (`judging.earlier`).
 
-    The job of a stale verdict goes first; there is one for each piece of evidence that the verdict has not read. If no
-    job can be made, or it must wait for quota, a judge grade says why. Runs in the caller's transaction, which settles
-    afterwards. Wakes a worker on commit.
+    If a verdict has not read some evidence, its job goes first; there is at most one job for the same unread evidence.
+    If no job can be made, or it must wait for quota, a judge grade says why. Runs in the caller's transaction, which
+    settles afterwards. Wakes a worker on commit.
     """
     jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
     verdict, unread = rewards.verdict_and_unread([grade for grade in session.grades.all() if not grade.parallel])
     if jobs:
-        _update(jobs[0], verdict, inputs_sha256, unread)
+        _update_job(jobs[0], verdict, inputs_sha256, unread)
         return jobs[0]
     if not _is_wanted(session, verdict, inputs_sha256, unread):
         return None
     rubric = Rubric.objects.active(session.work)
     grade = status_grade(session, has_evidence=bool(hashes), has_rubric=rubric is not None)
     if verdict is None:
-        grade = _needs_a_person(session, grade, is_new=is_new) or grade
+        grade = _on_request_grade(session, grade, is_new=is_new) or grade
     if grade is not None:
-        record(session, grade)
+        record_grade(session, grade)
     if rubric is None or (grade is not None and grade.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if grade is None else grade.reason
-    return add(session, rubric, reason=reason, unread=unread, due=_due(verdict))
+    return add(session, rubric, reason=reason, unread=unread, due=_due_at(verdict))
 
 
-def _update(job: JudgeJob, verdict: Grade | None, inputs_sha256: str, unread: str) -> None:
-    """Adapt an open job to new evidence: a queued job goes first if the verdict has not read all of it (`unread`), and
-    a parked one is queued again if it was never tried with these inputs.
+def _update_job(job: JudgeJob, verdict: Grade | None, inputs_sha256: str, unread: str) -> None:
+    """Adapt an open job to new evidence. A queued job goes first if the verdict has not read all of it (`unread`). A
+    parked job is queued again if it was never tried with these inputs.
     """
     if unread:
         queued = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).exclude(unread=unread)
-        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due(verdict))
+        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=_due_at(verdict))
     if job.state == JobState.PARKED and not job.attempt_rows.filter(inputs_sha256=inputs_sha256).exists():
-        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due(verdict), parked_at=None)
+        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=_due_at(verdict), parked_at=None)
 
 
-def _needs_a_person(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:
+def _on_request_grade(session: Session, grade: SourceGrade | None, *, is_new: bool) -> SourceGrade | None:
     """The grade that says why a session without a verdict is judged only on request: it is a sample, history, or from
     before there was a judge. None for other sessions, and if `grade` names another reason to make no job.
     """
     is_skipped = grade is not None and grade.status is Status.SKIPPED
-    declined = ""
+    why_declined = ""
     if session.is_sample:
-        declined = SAMPLE
+        why_declined = SAMPLE
     elif session.history == JudgeChoice.NONE:
-        declined = HISTORY
+        why_declined = HISTORY
     lacks_judge = grade is not None and grade.reason is Reason.NOT_CONFIGURED
-    if declined and (lacks_judge or not is_skipped):  # it remains so once there is a judge
-        return _skipped(Reason.DECLINED, declined)
+    # Declined goes before a missing judge, because it still holds once there is a judge.
+    if why_declined and (lacks_judge or not is_skipped):
+        return _skipped(Reason.DECLINED, why_declined)
     if not is_skipped and not is_new and came_without_judge(session):
         return _skipped(Reason.NOT_CONFIGURED, NO_JUDGE)
     return None
@@ -113,13 +114,13 @@ def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unre
     if verdict is None:
         return True
     if verdict.evidence.get("read"):
-        earlier = {job.unread for job in session.judge_jobs.all() if job.unread}
-        return bool(unread) and unread not in earlier and len(earlier) < MAX_REJUDGED
+        earlier_unread = {job.unread for job in session.judge_jobs.all() if job.unread}
+        return bool(unread) and unread not in earlier_unread and len(earlier_unread) < MAX_REJUDGED
     # Under any rubric: a person decides whether sessions are judged again by a new one.
     return not session.grades.chain().verdicts().filter(inputs_sha256=inputs_sha256).exists()
 
 
-def _due(verdict: Grade | None) -> dt.datetime:
+def _due_at(verdict: Grade | None) -> dt.datetime:
     """When a job is due: after QUIET if the current verdict has read a log, because the session may go on; else now."""
     read = {} if verdict is None else verdict.evidence.get("read") or {}
     return clock.now() + QUIET if read.get("transcript") else clock.now()
@@ -140,8 +141,8 @@ def add(
 ) -> JudgeJob:
     """Create a queued job, and wake a worker once the caller's transaction is committed.
 
-    `backlog` is by default decided by when the session ended. `unread` is the fingerprint of the evidence that a stale
-    verdict has not read. `sample` and `sample_of` are the number and the first verdict of a further reading.
+    By default, `backlog` follows from when the session ended. `unread` is the fingerprint of the evidence that a stale
+    verdict has not read. For a further reading, `sample` is its number and `sample_of` the first verdict.
     """
     if backlog is None:
         backlog = is_backlog(session, clock.now())
@@ -195,19 +196,19 @@ def _skipped(reason: Reason, detail: str) -> SourceGrade:
     return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
 
 
-def record(session: Session, status: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
-    """Append a judge's grade without a score, unless the latest one has the same status and reason."""
+def record_grade(session: Session, grade: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
+    """Append a judge's grade without a score. None if the latest such row has the same status and reason."""
     rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
-    if rows and (rows[-1].status, rows[-1].reason) == (status.status, status.reason):
+    if rows and (rows[-1].status, rows[-1].reason) == (grade.status, grade.reason):
         return None
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
-        status=status.status,
-        reason=status.reason,
-        detail=status.detail,
-        evidence=dict(status.evidence),
-        version=status.version,
+        status=grade.status,
+        reason=grade.reason,
+        detail=grade.detail,
+        evidence=dict(grade.evidence),
+        version=grade.version,
         parallel=parallel,
         **identity,
     )
@@ -241,7 +242,7 @@ def after_verdict(session: Session, job: JudgeJob) -> None:
     if enqueue(session) is not None:
         rewards.settle(session)
         return
-    further_opinions(session, job)
+    add_further_opinions(session, job)
     if read_again(session) is not None:
         rewards.settle(session)
 
@@ -249,15 +250,16 @@ def after_verdict(session: Session, job: JudgeJob) -> None:
 # --- beside the chain ------------------------------------------------------------------------------------------------
 
 
-def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
-    """Make jobs for a repeat by the same judge and a second opinion by another family's, if the session was drawn.
+def add_further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
+    """Make jobs for a repeat by the same judge, and for a second opinion by another family's model, if the session was
+    drawn for them.
 
     It was drawn when it arrived (`grading.review.shares`), so that order, retries and restarts do not matter.
     """
     if not job.is_first:
         return []
     drawn = shares.for_session(session)
-    open_purposes = {each.purpose for each in session.judge_jobs.all() if each.state in OPEN_STATES}
+    open_purposes = {other.purpose for other in session.judge_jobs.all() if other.state in OPEN_STATES}
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, drawn.repeat)]
     if JudgeRole.SECOND in judges.configured():
         wanted.append((Purpose.SECOND, JudgeRole.SECOND, drawn.second))
@@ -272,7 +274,9 @@ def further_opinions(session: Session, job: JudgeJob) -> list[JudgeJob]:
 
 
 def catch_up() -> int:
-    """Make missing jobs for further readings; recheck the review rules if none can be made. Returns how many."""
+    """Make missing jobs for further readings. Where none can be made, recheck the session's review rules. Returns how
+    many jobs were made.
+    """
     if not quota.is_configured():
         return 0
     count = 0
@@ -287,7 +291,7 @@ def catch_up() -> int:
     return count
 
 
-def take_up_abandoned() -> int:
+def enqueue_abandoned() -> int:
     """Enqueue sessions whose job an earlier version abandoned. Returns how many."""
     latest = Grade.objects.chain().filter(source=Source.JUDGE, session=OuterRef("pk")).order_by("-pk")
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)

@@ -25,7 +25,7 @@ def inputs_sha256(hashes: dict[str, str]) -> str:
 
 
 def evidence_read(session: Session) -> dict[str, Any]:
-    """What the session's evidence shows, as JSON of `Shown`, by its latest grade with evidence; empty without one."""
+    """The `EvidenceState` of the session's latest grade that has one, as JSON; empty if none has."""
     latest = rewards.latest_evidence(session.grades.all())
     return {} if latest is None else latest.as_dict()
 

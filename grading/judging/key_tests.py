@@ -21,37 +21,43 @@ SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTest:
-    """The row of a test and its error, None if the judge answered."""
+    """The row of a test, and its `error`: None if the judge answered."""
 
     row: JudgeKeyTest
-    trouble: Deferred | None
+    error: Deferred | None
 
     @property
     def refused(self) -> bool:
         """Whether the key, the model or the address is wrong, so that a retry cannot help."""
-        return self.trouble is not None and self.trouble.scope is DeferralScope.CONFIGURATION
+        return self.error is not None and self.error.scope is DeferralScope.CONFIGURATION
 
 
 def test(judge: Judge, by: User) -> KeyTest:
     """Make the test call. Its row is written first, so that every call is on record."""
     row = begin(judge, by)
-    trouble, model, counts = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
-    if trouble is not None:
-        row.reason, row.detail = trouble.reason, trouble.detail
+    error, model, counts = client.greet(judge, seconds=min(SECONDS, settings.JUDGE_TIMEOUT))
+    if error is not None:
+        row.reason = error.reason
+        row.detail = error.detail
     finish(row, judge, model, counts)
-    return KeyTest(row=row, trouble=trouble)
+    return KeyTest(row=row, error=error)
 
 
 def begin(judge: Judge, by: User | None = None) -> JudgeKeyTest:
-    """Create the row of a call that judges no session, before the call. It has only the last characters of the key."""
+    """Create the row of a call that judges no session. Done before the call. Of the key, only its last characters are
+    stored.
+    """
     return JudgeKeyTest.objects.create(
         hint=judge.api_key[-HINT_LENGTH:], model=judge.model, by=by, started_at=clock.now()
     )
 
 
 def finish(row: JudgeKeyTest, judge: Judge, model: str, counts: Mapping[str, Any]) -> None:
-    """Record the end of a call. `model` is the one that answered, "" without an answer; `counts`: tokens and cost."""
-    row.finished_at, row.model = clock.now(), model or row.model
+    """Record the end of a call. `model` is the model that answered, empty without an answer. `counts` are the token
+    counts and the cost, by column.
+    """
+    row.finished_at = clock.now()
+    row.model = model or row.model
     # The service may echo the key.
     row.detail = row.detail.replace(judge.api_key, f"…{row.hint}")
     for column in ("input_tokens", "output_tokens", "cost_usd"):
@@ -60,9 +66,9 @@ def finish(row: JudgeKeyTest, judge: Judge, model: str, counts: Mapping[str, Any
 
 
 def learn(judge: Judge, tested: KeyTest) -> None:
-    """Update the quota of the key in use by its test, as any other call does."""
+    """Update the judge's quota by a test of the key in use, as any other call does."""
     times = {"started_at": tested.row.started_at, "now": clock.now()}
-    if tested.trouble is None:
+    if tested.error is None:
         quota.reopen_after_answer(judge, **times)
     else:
-        quota.learn(judge, tested.trouble, **times)
+        quota.learn(judge, tested.error, **times)

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 SECONDS, LEAST_SECONDS, MEMORY = 60.0, 10.0, 2**30
 # The environment variables that the process gets: where Python and its modules are, but no key.
-PASSED = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR")
+PASSED_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR")
 
 
 class ReaderLost(Exception):
@@ -48,19 +48,15 @@ class EvidenceReader:
         with self._lock:
             if self.process is None or self.process.poll() is not None:
                 self._end()
-                command = [sys.executable, "-m", "grading.judging.reading_process", str(self.memory), str(self.seconds)]
-                environment = {name: os.environ[name] for name in PASSED if name in os.environ}
-                self.process = subprocess.Popen(  # noqa: S603 - the project's own module
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
-                )
+                self.process = self._start()
             process = self.process
             is_late = threading.Event()
 
-            def end() -> None:
+            def kill_when_late() -> None:
                 is_late.set()
                 process.kill()
 
-            timer = threading.Timer(self.seconds, end)
+            timer = threading.Timer(self.seconds, kill_when_late)
             timer.daemon = True
             timer.start()
             try:
@@ -80,6 +76,13 @@ class EvidenceReader:
     def close(self) -> None:
         with self._lock:
             self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "grading.judging.reading_process", str(self.memory), str(self.seconds)]
+        environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+        return subprocess.Popen(  # noqa: S603 - the project's own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=settings.BASE_DIR, env=environment
+        )
 
     def _end(self) -> int | None:
         """Kill the process. Returns its exit status; None if there was none."""
@@ -103,9 +106,7 @@ def of_process(_pid: int) -> EvidenceReader:
 
 
 def shared() -> EvidenceReader:
-    """The running process's reader. It may take a third of a lease for a prompt, but at least LEAST_SECONDS and at most
-    SECONDS.
-    """
+    """The reader of this process. It may take a third of a lease per prompt, within LEAST_SECONDS and SECONDS."""
     reader = of_process(os.getpid())
     seconds = min(SECONDS, max(LEAST_SECONDS, settings.JUDGE_LEASE_SECONDS / 3))
     if reader.seconds != seconds:  # it was started with another deadline

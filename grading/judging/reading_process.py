@@ -12,7 +12,7 @@ from typing import IO
 from grading.judging.core.order import fill, serialise, serialise_error
 
 LENGTH = 8
-# How much longer it may take than its parent waits, which reports the timeout.
+# It ends itself this many seconds after its parent would have killed it.
 GRACE = 5.0
 
 

@@ -23,18 +23,21 @@ def recompute(session: Session) -> Grade | None:
 
 
 def _copy(verdict: Grade, first: Grade | None) -> Grade:
-    """A new row for a reading, with its recomputed score if it needs one. `first` is the new row of the verdict."""
+    """A new row for a reading, with its recomputed score if it needs one.
+
+    `first` is the new row of the first reading, None if this is that row.
+    """
     value = verdict.value
     detail = verdict.detail
     version = verdict.version
-    terms = {}
+    score_evidence = {}
     rescored = _rescore(verdict)
     if rescored is not None:
         graded, score = rescored
         value = score.value
         detail = f"{detail}. Computed anew from its dimensions"
         version = f"{version} {SCORING}".strip()
-        terms = results.terms(graded.score, score)
+        score_evidence = results.score_evidence(graded.score, score)
     identity = {
         "version": version,
         "model": verdict.model,
@@ -49,7 +52,7 @@ def _copy(verdict: Grade, first: Grade | None) -> Grade:
         status=verdict.status,
         value=value,
         detail=detail.lstrip(". "),
-        evidence={**verdict.evidence, **terms, "recomputed_from": verdict.pk},
+        evidence={**verdict.evidence, **score_evidence, "recomputed_from": verdict.pk},
         replicate=verdict.session.grades.verdicts().filter(**identity).count(),
         sample_of=first,
         **identity,
@@ -57,7 +60,10 @@ def _copy(verdict: Grade, first: Grade | None) -> Grade:
 
 
 def _rescore(verdict: Grade) -> tuple[Graded, VerdictScore] | None:
-    """A verdict as the judge gave it and its score; None if it has that score already, or it cannot be computed."""
+    """A verdict as the judge gave it, and its recomputed score.
+
+    None if the verdict has that score already, or the score cannot be computed.
+    """
     if SCORING in verdict.version.split():
         return None
     rubric = Rubric.objects.filter(sha256=verdict.rubric).first()

@@ -43,9 +43,10 @@ OUTCOMES: dict[type, AttemptOutcome] = {
     Invalid: AttemptOutcome.INVALID,
 }
 BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
-# The `error_type` of an attempt whose evidence reader was lost, and of one whose evidence is being read: of the jobs
-# that a worker had when it died, that one is the suspect.
-READER_LOST, READING = "ReaderLost", "Reading"
+# The `error_type` of an attempt whose evidence reader was lost.
+READER_LOST = "ReaderLost"
+# The `error_type` of an attempt while its evidence is read. If a worker dies, that attempt's evidence is suspected.
+READING = "Reading"
 # The columns on which the decision after an answer depends.
 JOB_COLUMNS = ("purpose", "attempts", "own_failures", "others_graded")
 ATTEMPT_COLUMNS = ("outcome", "reason", "error_type", *(f"job__{name}" for name in JOB_COLUMNS))
@@ -56,9 +57,9 @@ DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPU
 
 
 def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcome:
-    """Store the outcome of a call, which may have been paid for, before it is applied. Returns it with model and route.
+    """Store the outcome of a call before it is applied. Returns it with model and route.
 
-    If anything fails afterwards, the sweep applies the stored outcome.
+    The call may have been paid for: if anything fails afterwards, the sweep applies the stored outcome.
     """
     answer = replace(answer, model=answer.model or judge.model, route=answer.route or judge.route)
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**answer.row, answer=answer.as_dict())
@@ -68,8 +69,8 @@ def store_answer(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> Ca
 def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str) -> AttemptOutcome:
     """Apply an answer once, and make the jobs that follow a verdict. Returns the attempt's outcome.
 
-    The quota always learns from the answer. If another worker has applied it already, nothing else changes; if the
-    lease has ended, only the attempt does. `judge` is None if it is no longer in use; then no quota is updated.
+    The quota always learns from the answer. If another worker has applied it already, nothing else changes. If the
+    lease has ended, only the attempt changes. `judge` is None if it is no longer in use; then no quota is updated.
     """
     now = clock.now()
     if judge is not None:
@@ -84,7 +85,7 @@ def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, in
         bad_replies = sum(row.outcome in BAD_REPLIES for row in earlier)
         scored = compute_score(answer.result, attempt.job.rubric) if isinstance(answer.result, Graded) else None
         if isinstance(answer.result, Graded) and scored is not None and not bad_replies:
-            # The first verdict of a job whose overall number does not follow from its dimensions is discarded, and the
+            # If the overall number does not follow from the dimensions, the job's first verdict is discarded and the
             # judge is asked again. After that the site's own score stands.
             problem = disagreement(answer.result.score, scored)
             if problem:
@@ -97,7 +98,7 @@ def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, in
             others_graded=job.others_graded,
             readers_lost=readers_lost(calls),
         )
-        decision = retry.after(
+        decision = retry.decide(
             answer.result,
             state,
             other_answers(attempt, answer.result, now),
@@ -114,7 +115,7 @@ def apply(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, in
             _create_verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
             grade = _grade_without_verdict(job, answer.result, decision)
-            enqueuing.record(session, grade, parallel=not job.is_first, **identity)
+            enqueuing.record_grade(session, grade, parallel=not job.is_first, **identity)
         rewards.settle(session)
         flagged = queue.recheck(session, alarms=False)
         if outcome is AttemptOutcome.GRADED:
@@ -148,7 +149,7 @@ def readers_lost(calls: Iterable[JudgeAttempt]) -> int:
 def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> OtherAnswers:
     """What the same judge answered about other sessions since the job's previous attempt.
 
-    Empty if the decision about this result does not depend on it.
+    Not counted if the decision about this result does not depend on it.
     """
     reasons_to_compare = retry.MAY_BE_OWN | DATA_REASONS
     if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in reasons_to_compare):
@@ -158,11 +159,11 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
     session = attempt.job.session_id
     previous = attempt.job.attempt_rows.exclude(pk=attempt.pk).exclude(finished_at=None).order_by("-pk").first()
     since = attempt.started_at if previous is None else min(previous.finished_at or now, attempt.started_at)
-    alike = Q(outcome=outcome, reason=reason) if reason else Q(outcome=outcome)
+    has_same_result = Q(outcome=outcome, reason=reason) if reason else Q(outcome=outcome)
     others = JudgeAttempt.objects.filter(judge=attempt.judge).exclude(job__session=session).order_by()
-    counted = others.filter(finished_at__gt=since).aggregate(
+    counts = others.filter(finished_at__gt=since).aggregate(
         graded=Count("job", filter=Q(outcome=AttemptOutcome.GRADED), distinct=True),
-        alike=Count("job", filter=alike, distinct=True),
+        failed_alike=Count("job", filter=has_same_result, distinct=True),
     )
     answered = others.filter(finished_at__gt=now - RECENT, outcome__in=OUTCOMES.values()).order_by("-finished_at")
     # More than ALL_ALIKE, because a session may have several of the latest answers.
@@ -172,7 +173,7 @@ def other_answers(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Ot
         if other_outcome != outcome or (reason and other_reason != reason):
             break
         sessions_in_a_row.add(other_session)
-    return OtherAnswers(**counted, in_a_row=len(sessions_in_a_row))
+    return OtherAnswers(**counts, in_a_row=len(sessions_in_a_row))
 
 
 def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
@@ -199,7 +200,7 @@ def park(job: JudgeJob, session: Session, grade: SourceGrade, now: dt.datetime) 
         next_attempt_at=now + retry.PARKED_FOR,
         parked_at=Coalesce("parked_at", Value(now)),
     )
-    enqueuing.record(session, grade, parallel=not job.is_first)
+    enqueuing.record_grade(session, grade, parallel=not job.is_first)
     rewards.settle(session)
     queue.recheck(session)
 
@@ -209,7 +210,7 @@ def record_wait(job: JudgeJob, grade: SourceGrade) -> None:
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=grade.reason):
-            enqueuing.record(session, grade)
+            enqueuing.record_grade(session, grade)
             rewards.settle(session)
             queue.recheck(session)
 
@@ -224,25 +225,25 @@ def _update_job(attempt: JudgeAttempt, decision: RetryDecision, now: dt.datetime
     """Write the decision on the job. Returns whether the attempt still had the lease; without it nothing changes."""
     under_way = [JobState.LEASED, JobState.SENT]
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=under_way, lease_token=attempt.lease_token)
-    ends = decision.step is not RetryStep.AGAIN
-    attempts = attempt.job.attempts + int(decision.counts)
-    next_judge = attempt.judge if ends else attempt.job.judge
-    if not ends and attempt.job.is_first:
+    is_queued_again = decision.step is RetryStep.AGAIN
+    attempts = attempt.job.attempts + int(decision.is_counted)
+    next_judge = attempt.job.judge if is_queued_again else attempt.judge
+    if is_queued_again and attempt.job.is_first:
         # Once the first model's service has failed often enough, another model behind the same key takes turns with it.
-        asks_fallback = decision.counts and retry.asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
-        has_fallback = asks_fallback and JudgeRole.FALLBACK in judges.configured()
-        next_judge = JudgeRole.FALLBACK if has_fallback else JudgeRole.FIRST
-    parked = {"parked_at": Coalesce("parked_at", Value(now))} if decision.step is RetryStep.PARK else {}
+        is_fallbacks_turn = decision.is_counted and retry.is_fallbacks_turn(attempts, settings.JUDGE_FALLBACK_AFTER)
+        uses_fallback = is_fallbacks_turn and JudgeRole.FALLBACK in judges.configured()
+        next_judge = JudgeRole.FALLBACK if uses_fallback else JudgeRole.FIRST
+    parked_at = {"parked_at": Coalesce("parked_at", Value(now))} if decision.step is RetryStep.PARK else {}
     updated = mine.update(
-        **parked,
+        **parked_at,
         state=JobState(decision.step),
         reason=decision.reason,
         attempts=attempts,
-        own_failures=F("own_failures") + int(decision.own),
+        own_failures=F("own_failures") + int(decision.is_own),
         others_graded=F("others_graded") + decision.others_graded,
         judge=next_judge,
         next_attempt_at=now + decision.wait,
-        finished_at=now if ends else None,
+        finished_at=None if is_queued_again else now,
         lease_token=None,
         leased_until=None,
     )
@@ -302,28 +303,29 @@ def _create_verdict(
     }
     job = attempt.job
     key = {"source": Source.JUDGE, "status": Status.SCORED, "sample": job.sample, **identity}
-    replicates = [row for row in session.grades.all() if all(getattr(row, name) == key[name] for name in key)]
-    cited = len(graded.citations)
-    checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
+    earlier_replicates = [row for row in session.grades.all() if all(getattr(row, name) == key[name] for name in key)]
+    count = len(graded.citations)
+    citations = f"{count} of {count} citations check out" if count else "No transcript to cite"
     scored = compute_score(graded, job.rubric)
     value = graded.score if scored is None else scored.value
     # Whoever vouches for the evidence that the judge read vouches for the verdict.
     witness = material.load_material(session).witness
-    disagrees = "" if scored is None else disagreement(graded.score, scored)
+    problem = "" if scored is None else disagreement(graded.score, scored)
     # All readings with their median and range, once there are enough.
-    spread: dict[str, Any] = {}
+    all_readings: dict[str, Any] = {}
     if job.sample_of is not None:
-        readings = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
-        values = [each for each in (job.sample_of.value, *readings, value) if each is not None]
+        earlier = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
+        values = [reading for reading in (job.sample_of.value, *earlier, value) if reading is not None]
         if len(values) >= MAX_READINGS:
-            spread = {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
+            spread = round(max(values) - min(values), 6)
+            all_readings = {"samples": values, "median": median(values), "spread": spread}
     took_ms = (clock.now() - attempt.started_at) // dt.timedelta(milliseconds=1)
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=Status.SCORED,
         value=value,
-        detail=". ".join(filter(None, [checked, disagrees])),
+        detail=". ".join(filter(None, [citations, problem])),
         evidence={
             "dimensions": dict(graded.dimensions),
             "rationale": graded.rationale,
@@ -334,10 +336,10 @@ def _create_verdict(
             "purpose": str(job.purpose),
             "read": attempt.read,
             "witness": witness.value,
-            **terms(graded.score, scored),
-            **spread,
+            **score_evidence(graded.score, scored),
+            **all_readings,
         },
-        replicate=len(replicates),
+        replicate=len(earlier_replicates),
         parallel=job.is_parallel,
         sample=job.sample,
         sample_of=job.sample_of,
@@ -347,8 +349,10 @@ def _create_verdict(
     )
 
 
-def terms(overall: float, scored: VerdictScore | None) -> dict[str, Any]:
-    """How a score was computed, for the grade's evidence; empty if it was not. `overall` is the judge's own number."""
+def score_evidence(overall: float, scored: VerdictScore | None) -> dict[str, Any]:
+    """How a score was computed, for the grade's evidence; empty if `scored` is None. `overall` is the judge's own
+    number.
+    """
     if scored is None:
         return {}
     problem = disagreement(overall, scored)

@@ -16,8 +16,8 @@ from grading.judging import client, enqueuing, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.retry import PARKED_FOR, PARKED_TRIES, READERS_LOST
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.ordering import one_by_one
-from grading.judging.worker import ready
+from grading.judging.ordering import single_call_jobs
+from grading.judging.worker import ready_judges
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.monitoring import operation
@@ -35,7 +35,7 @@ WAKEUPS_PER_SWEEP, CHANGES_PER_SWEEP = 16, 100
 RECORD_SECONDS = 4.0
 LOSSES_COUNTED = 5
 # Reasons to wait that may end before the jobs are due. The jobs are then made due within SOON.
-CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
+EARLY_RETRY_REASONS = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
 # The longest wait is until midnight, on a day when the clock is put back.
 LONGEST_WAIT = dt.timedelta(hours=26)
 SOON = dt.timedelta(minutes=1)
@@ -89,8 +89,8 @@ def record_waits(now: dt.datetime) -> None:
 
 
 def reassign_jobs(now: dt.datetime) -> None:
-    """Give the queued jobs of a fallback judge that is not configured any more to the first judge, and abandon those of
-    a second judge that is not.
+    """Reassign the queued jobs of judges that are no longer configured: a fallback judge's go to the first judge, a
+    second judge's are abandoned.
     """
     configured = judges.configured()
     queued = JudgeJob.objects.filter(state__in=[JobState.QUEUED, JobState.PARKED])
@@ -104,14 +104,14 @@ def reassign_jobs(now: dt.datetime) -> None:
 def next_jobs(now: dt.datetime) -> list[int]:
     """The most urgent jobs of each judge that may be called now; only one if the call is a probe of its quota."""
     job_ids: list[int] = []
-    for role, judge in ready(now).items():
-        limit = 1 if quota.current(judge).state in quota.PROBED else WAKEUPS_PER_SWEEP
-        job_ids += one_by_one(now, [role]).values_list("pk", flat=True)[:limit]
+    for role, judge in ready_judges(now).items():
+        limit = 1 if quota.current(judge).state in quota.STATES_WITH_PROBES else WAKEUPS_PER_SWEEP
+        job_ids += single_call_jobs(now, [role]).values_list("pk", flat=True)[:limit]
     return job_ids
 
 
 def reset_impossible_times(now: dt.datetime) -> int:
-    """End waits and leases that are longer than the site ever sets, which a wrong clock wrote. Returns how many."""
+    """End waits and leases that are longer than the site ever sets: a wrong clock wrote them. Returns how many."""
     jobs = JudgeJob.objects
     lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
     attempts = JudgeAttempt.objects.filter(job=OuterRef("pk"))
@@ -181,13 +181,14 @@ def release_lost(now: dt.datetime) -> int:
 
 
 def retry_early(now: dt.datetime) -> int:
-    """Queue parked jobs for their daily try (for a week), and make jobs due within a minute if the cause of their wait
-    is gone. Returns how many.
+    """Queue parked jobs that are due for their daily try, in the first week. Also make waiting jobs due within a minute
+    if the cause of their wait is gone. Returns how many jobs.
     """
     daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
     count = daily.queue_again()
     waiting = JudgeJob.objects.queued().filter(next_attempt_at__gt=now + SOON, own_failures=0)
-    for judge, reason in waiting.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
+    waiting_for = waiting.filter(reason__in=EARLY_RETRY_REASONS).order_by().values_list("judge", "reason").distinct()
+    for judge, reason in waiting_for:
         # The cause is gone if an attempt has succeeded since it last occurred.
         ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
         last_failure = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()

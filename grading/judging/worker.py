@@ -32,7 +32,7 @@ from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
-from grading.judging.ordering import due, one_by_one
+from grading.judging.ordering import due_jobs, single_call_jobs
 from grading.judging.reader import ReaderLost
 from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
@@ -56,16 +56,19 @@ _reading = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A job that the caller has leased, and its judge. `probes`: the call is the probe of a closed quota."""
+    """A job that the caller has leased, and its judge. `is_probe`: the call is the probe of a closed quota."""
 
     job: JudgeJob
     judge: Judge
     token: uuid.UUID
-    probes: bool
+    is_probe: bool
 
 
 class HoldReason(Enum):
-    """Why a turn ended without a call: the job needs none, it has to wait, or all jobs of this judge have to."""
+    """Why a job's turn ended without a call.
+
+    `NOT_NEEDED`: it needs no call. `NOT_TODAY`: it waits until tomorrow. `NO_ROOM`: all of this judge's jobs wait.
+    """
 
     NOT_NEEDED = "not needed"
     NOT_TODAY = "not today"
@@ -111,17 +114,17 @@ def run(job_id: int) -> AttemptOutcome | None:
 # --- claiming --------------------------------------------------------------------------------------------------------
 
 
-def ready(now: dt.datetime) -> dict[JudgeRole, Judge]:
-    """The judges that may be called now."""
+def ready_judges(now: dt.datetime) -> dict[JudgeRole, Judge]:
+    """The judges that may be called now, by role."""
     return {role: judge for role, judge in judges.configured().items() if quota.is_due(quota.current(judge), now)}
 
 
 def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
-    """Claim the most urgent job, except those for the judges `without`. None if there is none."""
+    """Claim the most urgent job, except those for the judges `without`. None if no job can be claimed."""
     while True:
         now = clock.now()
-        roles = [role for role in ready(now) if role not in without]
-        job_ids = list(one_by_one(now, roles).values_list("pk", flat=True)[:CLAIM_TRIES]) if roles else []
+        roles = [role for role in ready_judges(now) if role not in without]
+        job_ids = list(single_call_jobs(now, roles).values_list("pk", flat=True)[:CLAIM_TRIES]) if roles else []
         for job_id in job_ids:
             if (turn := claim(job_id)) is not None:
                 return turn
@@ -141,15 +144,15 @@ def claim(job_id: int) -> Turn | None:
         return None
     token = uuid.uuid4()
     with transaction.atomic():
-        mine = due(now, [judge.role]).filter(pk=job_id)
+        mine = due_jobs(now, [judge.role]).filter(pk=job_id)
         until = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
         if not mine.update(state=JobState.LEASED, lease_token=token, leased_until=until):
             return None
-        permit = quota.take(judge, now)
+        permit = quota.take_permit(judge, now)
         if permit is None:
             transaction.set_rollback(True)
             return None
-    return Turn(job=job, judge=judge, token=token, probes=permit is Permit.PROBE)
+    return Turn(job=job, judge=judge, token=token, is_probe=permit is Permit.PROBE)
 
 
 # --- a turn ----------------------------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def claim(job_id: int) -> Turn | None:
 
 def take_turn(turn: Turn) -> AttemptOutcome | HoldReason:
     """Judge a claimed job and record the outcome. Returns the outcome, or why no call was made."""
-    session = session_of(turn)
+    session = load_session(turn)
     update_rubric(turn.job, session)
     hashes = judgeable(session)
     inputs_sha256 = inputs.inputs_sha256(hashes)
@@ -179,7 +182,7 @@ def take_turn(turn: Turn) -> AttemptOutcome | HoldReason:
     return patiently(apply, seconds=PATIENCE)
 
 
-def session_of(turn: Turn) -> Session:
+def load_session(turn: Turn) -> Session:
     """The job's session with the rows that its prompt needs, without a lock."""
     sessions = Session.objects.select_related("agent", "category", "harness", "log__part_of", "extracted")
     return sessions.prefetch_related("evidence", "grades").get(pk=turn.job.session_id)
@@ -194,40 +197,41 @@ def _call_judge(
     slot = None
     if turn.job.input_tokens is not None:
         usual = shared.estimate(turn.judge.name, 0)
-        slot = _room(turn, CallCost(input_tokens=turn.job.input_tokens, output_tokens=usual.output_tokens))
+        slot = _wait_for_slot(turn, CallCost(input_tokens=turn.job.input_tokens, output_tokens=usual.output_tokens))
         if slot is None:
             return None
     columns = {"inputs_sha256": inputs_sha256, "read": inputs.evidence_read(session)}
     attempt, prompt = read_evidence(turn, session, payer, **columns)
-    if attempt is not None and isinstance(prompt, Prompt):
-        if slot is None:
-            # The evidence was read: if the worker dies while it waits, the evidence is not the cause.
-            was_read = partial(JudgeAttempt.objects.filter(pk=attempt.pk).update, error_type="")
-            slot = _room(turn, shared.estimate(turn.judge.name, prompt.characters), before_waiting=was_read)
+    if attempt is None or not isinstance(prompt, Prompt):
+        if slot is not None:
+            shared.settle(slot, None)
+        if attempt is None or not isinstance(prompt, Deferred):
+            return None  # `begin_attempt` has given the job back
+        _return_probe(turn)
+        return attempt, unsent_outcome(prompt)
+    if slot is None:
+        # The evidence was read: if the worker dies while it waits, the evidence is not the cause.
+        mark_as_read = partial(JudgeAttempt.objects.filter(pk=attempt.pk).update, error_type="")
+        slot = _wait_for_slot(turn, shared.estimate(turn.judge.name, prompt.characters), before_waiting=mark_as_read)
         if slot is None:
             return None
-        if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost), prompt_sha256=prompt.sha256):
-            answer = client.send(turn.judge, prompt, turn.job.rubric)
-            # The answer may have been paid for, so it is stored before anything else can fail.
-            answer = patiently(partial(results.store_answer, attempt, answer, turn.judge), seconds=PATIENCE)
-            shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
-            is_answer = not isinstance(answer.result, Deferred)
-            remember = partial(quota.remember_limits, turn.judge, answer.limits, clock.now(), is_answer=is_answer)
-            patiently(remember, seconds=PATIENCE)
-            result = answer.result
-            if isinstance(result, Deferred) and result.scope is DeferralScope.PACE and result.retry_at:
-                shared.block(turn.judge.name, result.retry_at)
-            return attempt, answer
-    # Nothing was sent.
-    if slot is not None:
+    if not mark_as_sent(turn, attempt, budget.estimate(turn.judge, slot.cost), prompt_sha256=prompt.sha256):
         shared.settle(slot, None)
-    if attempt is None or not isinstance(prompt, Deferred):
-        return None  # `begin` or `may_send` has given the job back
-    _return_probe(turn)
-    return attempt, unsent(prompt)
+        return None  # `mark_as_sent` has given the job back
+    outcome = client.send(turn.judge, prompt, turn.job.rubric)
+    # The answer may have been paid for, so it is stored before anything else can fail.
+    outcome = patiently(partial(results.store_answer, attempt, outcome, turn.judge), seconds=PATIENCE)
+    shared.settle(slot, outcome.used(slot.cost, characters=prompt.characters), outcome.limits)
+    result = outcome.result
+    is_answer = not isinstance(result, Deferred)
+    remember_limits = partial(quota.remember_limits, turn.judge, outcome.limits, clock.now(), is_answer=is_answer)
+    patiently(remember_limits, seconds=PATIENCE)
+    if isinstance(result, Deferred) and result.scope is DeferralScope.PACE and result.retry_at:
+        shared.block(turn.judge.name, result.retry_at)
+    return attempt, outcome
 
 
-def unsent(why: Deferred) -> CallOutcome:
+def unsent_outcome(why: Deferred) -> CallOutcome:
     """The outcome of an attempt whose prompt could not be built."""
     return CallOutcome(result=why, row={"error_type": results.READER_LOST if why.scope is DeferralScope.READER else ""})
 
@@ -242,7 +246,7 @@ def update_rubric(job: JudgeJob, session: Session) -> None:
 
 
 def why_needless(turn: Turn, session: Session, hashes: Mapping[str, str], inputs_sha256: str) -> str:
-    """Why no call is needed; empty if one is. `hashes` are those of the evidence, from `judgeable`.
+    """Why no call is needed; empty if a call is needed. `hashes` are the hashes of the evidence, from `judgeable`.
 
     If evidence has expired and the session has no verdict, a grade records that there will be none.
     """
@@ -251,7 +255,7 @@ def why_needless(turn: Turn, session: Session, hashes: Mapping[str, str], inputs
     expired = material.describe_expired(hashes)
     if expired and not session.grades.verdicts().exists():
         grade = unscored(Source.JUDGE, Reason.NO_EVIDENCE, version=VERSION, status=Status.SKIPPED, detail=expired)
-        enqueuing.record(session, grade)
+        enqueuing.record_grade(session, grade)
     return expired
 
 
@@ -275,12 +279,13 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
 def read_evidence(
     turn: Turn, session: Session, payer: ApiToken | None, **columns: Any
 ) -> tuple[JudgeAttempt | None, Prompt | Deferred | None]:
-    """Create the attempt, then build the prompt, because evidence may kill the process that reads it.
+    """Create the attempt, then build the prompt. Both are None if the lease was lost.
 
-    One job at a time in a worker: if it dies, the attempt marked READING shows which of its jobs was the cause.
+    The attempt comes first, because evidence may kill the process that reads it. A worker reads for one job at a time:
+    if it dies, the attempt marked READING shows which of its jobs was the cause.
     """
     with _reading:
-        attempt = begin(turn, payer, error_type=results.READING, **columns)
+        attempt = begin_attempt(turn, payer, error_type=results.READING, **columns)
         return attempt, None if attempt is None else prompt_for(turn, session)
 
 
@@ -309,7 +314,7 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     return prompt
 
 
-def _room(turn: Turn, cost: CallCost, before_waiting: Callable[[], object] | None = None) -> Slot | None:
+def _wait_for_slot(turn: Turn, cost: CallCost, before_waiting: Callable[[], object] | None = None) -> Slot | None:
     """Reserve a slot and wait for it. If it is not granted, give the job back and return None: it stays first in line.
 
     `before_waiting` is called before a wait.
@@ -352,11 +357,11 @@ def postpone(turn: Turn, payer: ApiToken) -> None:
 
 
 def _return_probe(turn: Turn) -> None:
-    if turn.probes:
+    if turn.is_probe:
         quota.return_probe(turn.judge, clock.now())
 
 
-def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | None:
+def begin_attempt(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | None:
     """Create the attempt with these columns, before the evidence is read.
 
     None if the lease was lost; the job is given back then.
@@ -376,14 +381,15 @@ def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | 
     return None
 
 
-def may_send(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
-    """Whether the prompt may be sent at an expected cost of `usd` dollars; if so, write it and `columns` in the row.
+def mark_as_sent(turn: Turn, attempt: JudgeAttempt, usd: float, **columns: Any) -> bool:
+    """Right before the call, write its expected cost of `usd` dollars and `columns` in the attempt's row, and renew the
+    job's lease.
 
-    The job is given back if the budget does not allow the call, the quota closed or the lease was lost.
+    Returns False and gives the job back if the budget does not allow the call, the quota closed or the lease was lost.
     """
     with transaction.atomic():
         now = clock.now()
-        is_open = turn.probes or quota.is_due(quota.current(turn.judge), now)
+        is_open = turn.is_probe or quota.is_due(quota.current(turn.judge), now)
         if is_open and budget.affords(turn.judge, usd, now):
             # The evidence was read (error_type): if the worker dies from here on, the evidence is not the cause.
             leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)

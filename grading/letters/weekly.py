@@ -22,7 +22,7 @@ HOUR = dt.timedelta(hours=7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterDraft:
-    """What a letter says of one week. Without sentences there was no session, and nothing is sent."""
+    """What a letter says about one week. If no session ended in the week, it has no sentences and nothing is sent."""
 
     change: PeriodChange
     subject: str
@@ -44,8 +44,8 @@ def write_due(now: dt.datetime) -> bool:
 
 
 def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
-    """Store a letter and queue its notices, in one transaction. Returns False if the week has a letter already: if two
-    workers write at once, only one sends.
+    """Store a letter and queue its notices, in one transaction. Returns False if the week has a letter already, so that
+    only one of two workers that write at once sends notices.
     """
     with transaction.atomic():
         columns = {"subject": draft.subject, "sentences": list(draft.sentences), "written_at": now}
@@ -68,7 +68,7 @@ def compose(monday: dt.date) -> LetterDraft:
 
 
 def review_sentence() -> str:
-    """How much waits for review."""
+    """A sentence about how many sessions wait for review."""
     waiting = queue.count().open
     if not waiting:
         return "No sessions wait for review."

@@ -21,7 +21,7 @@ class BadAddress(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a repository is. `url`: without password and query; `host` is "" for a folder of this machine."""
+    """Where a repository is. `url` has no password and no query. `host` is "" for a folder of this machine."""
 
     url: str
     protocol: str
@@ -84,8 +84,8 @@ def pull_number(url: str, repository: str) -> str:
 def resolve(address: Address) -> str:
     """The address's host with the only IP address at which git may contact it: "host:port:1.2.3.4". "" for a folder.
 
-    Raises BadAddress if it cannot be resolved, or if the host is link-local, where clouds answer with credentials. git
-    gets the IP address, so that the name cannot have another one a moment later.
+    git gets the IP address, because the name may have another IP address a moment later. Raises BadAddress if the host
+    cannot be resolved, or has a link-local address, at which clouds hand out credentials.
     """
     if not address.host:
         return ""
@@ -93,7 +93,8 @@ def resolve(address: Address) -> str:
         answers = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise BadAddress(f"the host {address.host} cannot be found: {error}") from None
-    addresses = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in answers]
+    hosts = (str(socket_address[0]) for _family, _type, _protocol, _name, socket_address in answers)
+    addresses = [ipaddress.ip_address(host.partition("%")[0]) for host in hosts]  # after "%" comes a zone
     if any(ip.is_link_local or ip.is_multicast or ip.is_unspecified for ip in map(_unmapped, addresses)):
         raise BadAddress(f"the host {address.host} has a link-local address, which is never contacted")
     first = addresses[0]
@@ -102,5 +103,5 @@ def resolve(address: Address) -> str:
 
 
 def _unmapped(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The IPv4 address inside an IPv6 one, or the address itself."""
+    """The IPv4 address inside an IPv6 address, if there is one; else the address itself."""
     return (ip.ipv4_mapped or ip) if isinstance(ip, ipaddress.IPv6Address) else ip

@@ -15,9 +15,10 @@ FEWEST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The area under the ROC curve in [0, 1]: the chance that a session that landed has the higher grade; .5 is chance.
+    """The area under the ROC curve in [0, 1]: how likely a session that landed has a higher grade than another.
 
-    `low` and `high` are a 90 % interval. All three are None with fewer than FEWEST sessions of either kind.
+    .5 is what chance gives. `low` and `high` are a 90 % interval. All three are None with fewer than FEWEST sessions of
+    either kind.
     """
 
     landed: int
@@ -28,8 +29,10 @@ class Ranking:
 
 
 def rank(landed: Sequence[float], others: Sequence[float]) -> Ranking:
-    """The ranking by these grades. The variance is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988), and
-    the interval is computed on the logit of the area, so that it stays within [0, 1].
+    """The ranking by these grades.
+
+    The variance is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988). The interval is computed on the
+    logit of the area, so that it stays within [0, 1].
 
     >>> round(rank([0.9] * 6 + [0.5] * 6, [0.1] * 11 + [0.9]).auc, 3)
     0.938
@@ -39,19 +42,19 @@ def rank(landed: Sequence[float], others: Sequence[float]) -> Ranking:
         return Ranking(**sizes)
     ranks = _midranks([*landed, *others])
     m, n = len(landed), len(others)
-    # For each session that landed, the share of the others that it is above; for each of the others, the share of those
-    # that landed that it is below. A tie counts as half. A rank among all minus the rank among its own kind is the
-    # number of the other kind that are below.
-    below = (ranks[:m] - _midranks(landed)) / n
-    above = 1 - (ranks[m:] - _midranks(others)) / m
-    auc = float(below.mean())
-    error = math.sqrt(below.var(ddof=1) / m + above.var(ddof=1) / n)
+    # A session's rank among all, minus its rank among its own kind, is the number of the other kind with a lower grade.
+    # A tie counts as half.
+    share_below = (ranks[:m] - _midranks(landed)) / n  # for each session that landed, of the others
+    share_above = 1 - (ranks[m:] - _midranks(others)) / m  # for each of the others, of those that landed
+    auc = float(share_below.mean())
+    error = math.sqrt(share_below.var(ddof=1) / m + share_above.var(ddof=1) / n)
     if not 0 < auc < 1:
-        # Nothing overlaps, so nothing shows how much could: the rule of three gives the bound.
+        # The grades of the two kinds do not overlap, so there is no variance: the rule of three gives a bound.
         bound = 3 / min(m, n)
         return Ranking(**sizes, auc=auc, low=max(auc - bound, 0.0), high=min(auc + bound, 1.0))
-    centre, reach = math.log(auc / (1 - auc)), Z90 * error / (auc * (1 - auc))
-    return Ranking(**sizes, auc=auc, low=_logistic(centre - reach), high=_logistic(centre + reach))
+    logit = math.log(auc / (1 - auc))
+    half = Z90 * error / (auc * (1 - auc))
+    return Ranking(**sizes, auc=auc, low=_logistic(logit - half), high=_logistic(logit + half))
 
 
 def _midranks(values: Sequence[float]) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
 """Decides whether a commit that a session claims counts as its own. Pure.
 
-A log can name any commit that its writer could read. So a commit counts only if it was made while the session ran, and
-if the session claimed it before others could read it, or if its committer is one by which the agent made commits that
-it did claim first.
+A log can name any commit that its writer could read. So a commit counts only if it was made while the session ran. The
+session must also have claimed it before others could read it, or its committer must be known as the agent's.
 """
 
 import datetime as dt
@@ -13,7 +12,7 @@ from grading.models.outcomes import Authorship
 SLACK = dt.timedelta(hours=1)
 # A session without a start is assumed to have run this long.
 UNKNOWN_LENGTH = dt.timedelta(hours=12)
-# A committer is known as the agent's after this many commits that were claimed before anybody else could read them.
+# A committer is known as the agent's after this many commits that the agent claimed before others could read them.
 KNOWN_COMMITTER = 3
 
 
@@ -21,9 +20,10 @@ KNOWN_COMMITTER = 3
 class ClaimedCommit:
     """A commit in the mirror, and the claim to it.
 
-    `seen_at`: when a fetch first brought it; None if it was there at the first fetch. `claimed_at`: when the site
-    received the evidence that names it. `credits_history`: whether the repository's commits from before the first fetch
-    may be a session's. `known_commits`: how many of the agent's own commits in this repository have the same committer.
+    `seen_at` is when a fetch first brought the commit, None if the first fetch brought it. `claimed_at` is when the
+    site received the evidence that names it. `credits_history`: whether commits from before the repository's first
+    fetch may count as a session's own. `is_shared`: another agent claims the commit too. `known_commits` counts the
+    agent's own commits in this repository by the same committer.
     """
 
     started_at: dt.datetime | None

@@ -19,22 +19,24 @@ GAP, MIDDLE = 0.4, 0.5
 PATIENCE = dt.timedelta(days=14)
 # This many sessions of one arm on one day are combined into one item.
 TOGETHER = 5
-# How the reason of such an item begins, and the reason of one whose contradiction is over.
-COMBINED, OVER = "Verdicts and outcomes", "The verdict and the outcome agree again."
+# How the reason of a combined item begins.
+COMBINED = "Verdicts and outcomes"
+# The reason of an item whose contradiction is over.
+OVER = "The verdict and the outcome agree again."
 RESULTS: dict[str, float] = {OutcomeResult.PASS: 1.0, OutcomeResult.FAIL: 0.0}
 
 
 def check(session: Session, now: dt.datetime) -> bool:
-    """Open a review item for a session whose verdict and outcome contradict each other. Returns whether it did.
+    """Open a review item for a session whose verdict and outcome contradict each other. Returns whether it was opened.
 
-    It doesn't if a person has graded the session or removed it from the queue, nor if it is in the queue already. An
-    unanswered item closes when its contradiction is over, and opens again at the next one.
+    No item is opened if a person has graded the session or removed it from the queue, or if it is in the queue already.
+    An unanswered item closes when its contradiction is over, and opens again at the next contradiction.
     """
     with transaction.atomic():
         rows = Session.objects.select_for_update(of=("self",))
         locked = rows.select_related("verdict", "category", "review_item").get(pk=session.pk)
         item: ReviewItem | None = getattr(locked, "review_item", None)
-        reason = find(locked, now)
+        reason = describe_contradiction(locked, now)
         if not reason:
             if item is not None:
                 _close(item)
@@ -56,14 +58,14 @@ def _close(item: ReviewItem) -> None:
         queue.leave(item, ItemState.DONE)
 
 
-def find(session: Session, now: dt.datetime) -> str:
-    """The contradiction of the session's verdict and outcomes as a sentence, "" if there is none."""
+def describe_contradiction(session: Session, now: dt.datetime) -> str:
+    """The contradiction of the session's verdict and outcomes as a sentence; "" if there is none."""
     verdict = session.verdict.value if session.verdict else None
     if verdict is None:
         return ""
     for record in session.outcomes.latest_per_kind().values():
-        value = _value(session, record, now)
-        if value is not None and _contradict(verdict, value):
+        outcome = _outcome_value(session, record, now)
+        if outcome is not None and _contradict(verdict, outcome):
             detail = record.detail or f"{record.kind} {record.shown_result}"
             return f"The verdict is {verdict:.2f}, but {detail}."
     return ""
@@ -75,7 +77,7 @@ def _contradict(verdict: float, outcome: float) -> bool:
     return on_different_sides and abs(verdict - outcome) >= GAP
 
 
-def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float | None:
+def _outcome_value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float | None:
     """An outcome on the scale of rewards, [0, 1]; None if it shows nothing about the work yet."""
     if record.kind in {OutcomeKind.CLOSED, OutcomeKind.REVERTED}:
         return None  # a closed pull request may be finished elsewhere; `landed` counts what was reverted
@@ -86,8 +88,8 @@ def _value(session: Session, record: OutcomeRecord, now: dt.datetime) -> float |
 
 
 def _combine(session: Session, now: dt.datetime) -> None:
-    """If TOGETHER or more sessions of the arm came into the queue today, keep only the first open item, for all that
-    nobody has answered.
+    """If TOGETHER or more sessions of the arm came into the queue today, keep only the first open item. It then stands
+    for all items that nobody has answered.
     """
     today = ReviewItem.objects.filter(
         entered_as=QueueEntry.OUTCOME,

@@ -35,9 +35,10 @@ class LocalSuggestion:
 
 
 def find_local_repositories() -> list[LocalSuggestion]:
-    """The repositories that the latest imported sessions worked in, those with the most sessions first.
+    """The repositories that the latest imported sessions worked in, the one with the most sessions first.
 
-    For each project, only the one with the most sessions. Projects and folders that are followed are left out.
+    Of the repositories of one project, only the one with the most sessions is suggested. Projects and folders that are
+    followed are left out.
     """
     imported = ImportedFile.objects.filter(session__isnull=False).values("session")
     logs = Evidence.objects.filter(yours(), kind=EvidenceKind.TRANSCRIPT, session__in=imported)
@@ -51,14 +52,15 @@ def find_local_repositories() -> list[LocalSuggestion]:
         root = roots[folder]
         if root and len(str(root)) <= MAX_ADDRESS:
             sessions.setdefault((project, root), set()).add(session)
-    counts = Counter({key: len(each) for key, each in sessions.items()})
-    projects = Project.objects.in_bulk([project for project, _ in counts])
-    # The folders that are followed; then also the projects and folders of the suggestions.
-    used: set[int | str] = set(Repository.objects.values_list("url", flat=True))
+    counts = Counter({project_and_root: len(keys) for project_and_root, keys in sessions.items()})
+    projects = Project.objects.in_bulk([project for project, _root in counts])
+    used_folders = set(Repository.objects.values_list("url", flat=True))
+    used_projects: set[int] = set()
     suggestions = []
     for (project, root), count in counts.most_common():
-        if not used & {project, str(root)}:
-            used |= {project, str(root)}
+        if project not in used_projects and str(root) not in used_folders:
+            used_projects.add(project)
+            used_folders.add(str(root))
             branch = default_branch(root)
             suggestions.append(
                 LocalSuggestion(folder=root, default_branch=branch, project=projects[project], sessions=count)
@@ -67,26 +69,26 @@ def find_local_repositories() -> list[LocalSuggestion]:
 
 
 def find_root(folder: str) -> Path | None:
-    """The root folder of the repository that contains this folder; for a worktree, that of the repository that it
-    belongs to. None if there is none.
+    """The root folder of the repository that contains this folder. For a worktree, the root of the repository that the
+    worktree belongs to. None if no repository contains the folder.
     """
     path = Path(WORKTREE.sub("", folder))
     with suppress(OSError, ValueError):
         path = path.resolve()
         if not folder.startswith("/") or not path.is_dir():
             return None
-        for each in (path, *path.parents):
-            if (each / ".git").is_dir():
-                return each
-            if (each / ".git").is_file():
-                match = LINK_OF_WORKTREE.fullmatch(_read(each / ".git"))
+        for parent in (path, *path.parents):
+            if (parent / ".git").is_dir():
+                return parent
+            if (parent / ".git").is_file():
+                match = LINK_OF_WORKTREE.fullmatch(_read(parent / ".git"))
                 return Path(match[1]).resolve() if match else None
     return None
 
 
 def default_branch(folder: Path) -> str:
-    """The default branch of a repository by its files: that of its origin, else main or master, else the one that is
-    checked out.
+    """The default branch of a repository by its files: its origin's default branch, else main or master, else the
+    branch that is checked out. "main" if none of these is a branch.
     """
     git_dir = folder / ".git"
     packed = _read(git_dir / "packed-refs")
@@ -101,7 +103,7 @@ def default_branch(folder: Path) -> str:
 
 
 def _read(path: Path) -> str:
-    """The text of a file, "" if there is none or it is too large."""
+    """The text of a file; "" if there is no such file or it is too large."""
     with suppress(OSError):
         if path.is_file() and path.stat().st_size <= MAX_BYTES:
             return path.read_text(encoding="utf-8", errors="replace")

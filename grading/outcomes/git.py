@@ -35,9 +35,9 @@ class LimitReached(GitFailed):
 class Access:
     """What git may do beyond reading its own folder.
 
-    `protocol`: the only protocol of a remote, "" for none. `safe_directory`: the only folder of somebody else that it
-    may read. `token`: for the remote's host; it is passed in the environment. `resolve`: "host:port:address", the only
-    address at which the host may be contacted.
+    `protocol` is the only protocol of a remote, "" for none. `safe_directory` is the only folder of another owner that
+    git may read. `token` is for the remote's host, and is passed in the environment. `resolve` ("host:port:address")
+    names the only address at which the host may be contacted.
     """
 
     protocol: str = ""
@@ -67,8 +67,8 @@ def pipe_to_patch_id(
     with _environment(OFFLINE) as environment, tempfile.TemporaryFile() as patches, tempfile.TemporaryFile() as output:
         _wait(_start(folder, arguments, environment, stdout=patches), stdin, seconds)
         patches.seek(0)
-        ids = _start(folder, ["patch-id", "--stable"], environment, stdin=patches, stdout=output)
-        _wait(ids, None, seconds)
+        patch_id_process = _start(folder, ["patch-id", "--stable"], environment, stdin=patches, stdout=output)
+        _wait(patch_id_process, None, seconds)
         output.seek(0)
         for line in output:
             patch_id, _, commit = line.decode("ascii").strip().partition(" ")
@@ -112,7 +112,9 @@ def _wait(process: "subprocess.Popen[bytes]", stdin: bytes | None, seconds: floa
 
 @contextmanager
 def _environment(access: Access) -> Iterator[dict[str, str]]:
-    """The whole environment of a git process, with configuration and home in a folder that exists for one command."""
+    """All environment variables of a git process. Its configuration and home are in a folder that is deleted after the
+    command.
+    """
     home = Path(tempfile.mkdtemp(prefix="gradingsite-git-"))
     try:
         config = home / "config"

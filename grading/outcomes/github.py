@@ -56,7 +56,7 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
         if not is_new:
             return 0
         try:
-            reports = list(_read(repository, event, payload))
+            reports = list(_read_event(repository, event, payload))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"expected a {event} event as GitHub sends it; {error} is missing or malformed") from None
         source = f"github {repository.pk}"
@@ -64,34 +64,37 @@ def take_in(repository: Repository, delivery: str, event: str, payload: Any) -> 
         return sum(is_new for _row, is_new in results)
 
 
-def _read(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:
-    """The sessions that an event is about, each with the reported outcome. A push makes sessions due for a look-up."""
+def _read_event(repository: Repository, event: str, payload: Any) -> Iterable[tuple[Session, ReportedOutcome]]:
+    """The sessions that an event is about, each with the reported outcome.
+
+    A push reports none: it makes sessions due for a look-up.
+    """
     if event == "push":
         look_up_soon(repository, timezone.now())
     elif event == "pull_request" and payload["action"] == "closed":
         pull = payload["pull_request"]
         kind = OutcomeKind.MERGED if pull["merged"] else OutcomeKind.CLOSED
-        at = pull["merged_at"] if pull["merged"] else pull["closed_at"]
-        outcome = ReportedOutcome(kind=kind, value="pass", observed_at=at, url=pull["html_url"])
-        yield from ((session, outcome) for session in _of_pull(repository, pull["html_url"]))
+        ended_at = pull["merged_at"] if pull["merged"] else pull["closed_at"]
+        outcome = ReportedOutcome(kind=kind, value="pass", observed_at=ended_at, url=pull["html_url"])
+        yield from ((session, outcome) for session in _owners_of_pull(repository, pull["html_url"]))
     elif event == "check_suite" and payload["action"] == "completed":
         suite = payload["check_suite"]
         value: Literal["pass", "fail", "unknown"] = CONCLUSIONS.get(suite["conclusion"], "unknown")
         detail = f"{suite['app']['name']}: {suite['conclusion']}"[:300]
         outcome = ReportedOutcome(kind=OutcomeKind.CI, value=value, observed_at=suite["updated_at"], detail=detail)
-        yield from ((session, outcome) for session in _of_commit(suite["head_sha"]))
+        yield from ((session, outcome) for session in _owners_of_commit(suite["head_sha"]))
 
 
-def _of_pull(repository: Repository, url: str) -> Iterable[Session]:
-    """The session that owns a pull request of this repository."""
+def _owners_of_pull(repository: Repository, url: str) -> Iterable[Session]:
+    """The session that owns a pull request; none if the pull request is of another repository."""
     if not pull_number(url, repository.url):
         return []
     owned = Artifact.objects.filter(kind=ArtifactKind.PULL_REQUEST, key=pull_request(url), owned_by=None)
     return Session.objects.filter(pk__in=owned.values("session"))
 
 
-def _of_commit(sha: str) -> Iterable[Session]:
-    """The session that owns a commit."""
+def _owners_of_commit(sha: str) -> Iterable[Session]:
+    """The session that owns a commit, by the commit's full hash."""
     owned = Artifact.objects.filter(kind=ArtifactKind.COMMIT, lookup=str(sha)[:PREFIX], owned_by=None)
     keys = {claim.session_id for claim in owned if str(sha).startswith(claim.key)}
     return Session.objects.filter(pk__in=keys)

@@ -54,26 +54,27 @@ def read_labels(text: str) -> tuple[list[Label], list[RefusedLine]]:
     if len(lines) > MAX_LINES:
         raise Unreadable(f"Expected at most {MAX_LINES:,} lines; got {len(lines):,}. Split the file.")
     # A line names a session by its agent's id for it, or else by its primary key.
-    names = {str(fields.get("session") or "") for _, fields in lines if isinstance(fields, dict)}
+    names = {str(fields.get("session") or "") for _number, fields in lines if isinstance(fields, dict)}
     sessions: dict[str, list[Session]] = defaultdict(list)
     for session in Session.objects.yours().filter(external_id__in=names):
         sessions[session.external_id].append(session)
     names_by_key = {primary_key(name): name for name in names - sessions.keys()}  # 0 for a text that is no key
     for pk, session in Session.objects.yours().in_bulk(names_by_key).items():
         sessions[names_by_key[pk]].append(session)
-    labels, refused = [], []
-    numbers: dict[tuple[Any, ...], int] = {}
+    labels: list[Label] = []
+    refused: list[RefusedLine] = []
+    number_by_key: dict[tuple[Any, ...], int] = {}
     for number, fields in lines:
-        label = _check_line(fields, sessions)
+        label = _parse_line(fields, sessions)
         if isinstance(label, str):
             refused.append(RefusedLine(number=number, why=label))
             continue
         key = (label.session.pk, label.outcome.kind, label.outcome.observed_at)
-        if key in numbers:
-            why = f"line {numbers[key]} has the same session, kind and time"
+        if key in number_by_key:
+            why = f"line {number_by_key[key]} has the same session, kind and time"
             refused.append(RefusedLine(number=number, why=why))
         else:
-            numbers[key] = number
+            number_by_key[key] = number
             labels.append(label)
     return labels, refused
 
@@ -86,8 +87,8 @@ def _read_csv(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     except csv.Error as error:
         raise Unreadable(f"The first line is no CSV: {error}.") from None
     if not {"session", "kind", "value"} <= set(header) or set(header) - set(COLUMNS):
-        came = ", ".join(header)[:200]
-        raise Unreadable(f"Expected a first line with the columns {', '.join(COLUMNS)}; got {came!r}.")
+        columns = ", ".join(header)[:200]
+        raise Unreadable(f"Expected a first line with the columns {', '.join(COLUMNS)}; got {columns!r}.")
     rows.fieldnames = header
     try:
         for row in rows:
@@ -106,8 +107,8 @@ def _read_json(text: str) -> Iterator[tuple[int, Any]]:
                 yield number, None
 
 
-def _check_line(fields: Any, sessions: Mapping[str, list[Session]]) -> Label | str:
-    """The outcome of a line, or why it cannot be stored."""
+def _parse_line(fields: Any, sessions: Mapping[str, list[Session]]) -> Label | str:
+    """The outcome of a line, or why it cannot be stored. `sessions` are by the name that a line may use."""
     if not isinstance(fields, dict):
         return "expected a JSON object"
     if "" in fields:

@@ -15,17 +15,17 @@ from grading.outcomes.auc import FEWEST
 SETTLED = dt.timedelta(days=14)
 DECIDED = Q(landing__state__in=[state for state in LandingState if state != LandingState.UNKNOWN])
 LANDED = Q(landing__landed__gt=0, landing__reverted=0)
-# An unknown outcome is no failure, so what such sessions cost is left out, too.
+# An unknown outcome is no failure, so the cost of such sessions is left out, too.
 COUNTED = DECIDED | Q(landing=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedWork:
-    """Counts of sessions that ended more than SETTLED ago. `tried`: those that claim commits. Of these, `unknown` have
+    """Counts of sessions that ended more than SETTLED ago. `tried` sessions claim commits. Of these, `unknown` have
     commits of which nothing is known, and `landed` have work that landed and was not reverted.
 
-    `cost` and `tried_cost` are sums in microdollars over all and over those that tried, without those of unknown
-    outcome; `priced` and `tried_priced` count the sessions whose cost is known.
+    `cost` is a sum in microdollars over all sessions, `tried_cost` over those that tried; both without sessions of
+    unknown outcome. `priced` and `tried_priced` count the sessions in these sums whose cost is known.
     """
 
     sessions: int = 0
@@ -44,12 +44,12 @@ class LandedWork:
 
     @property
     def counted(self) -> int:
-        """All sessions but those of unknown outcome."""
+        """All sessions except those of unknown outcome."""
         return self.sessions - self.unknown
 
     @property
     def share(self) -> float | None:
-        """The share of the decided sessions whose work landed and stayed; None for fewer than FEWEST."""
+        """The share of the decided sessions whose work landed and stayed; None if fewer than FEWEST are decided."""
         return self.landed / self.decided if self.decided >= FEWEST else None
 
     @property
@@ -73,8 +73,9 @@ class LandedWork:
         return self.priced < self.counted
 
     def __add__(self, other: "LandedWork") -> "LandedWork":
-        mine, theirs = asdict(self), asdict(other)
-        return LandedWork(**{name: mine[name] + theirs[name] for name in mine})
+        own_counts = asdict(self)
+        other_counts = asdict(other)
+        return LandedWork(**{name: own_counts[name] + other_counts[name] for name in own_counts})
 
 
 SUMS = {

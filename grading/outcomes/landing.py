@@ -1,8 +1,9 @@
 """Decides from a mirror which commits landed on the default branch, and which of those were reverted later.
 
-A commit landed if it is on the branch, if the branch has a commit with the same patch (rebase, cherry-pick), or one
-with the patch of the whole branch that contains it (squash). It is reverted if a later commit names it, or names its
-merge or its pull request, or has the inverse patch; a revert of that revert restores it.
+A commit landed if it is on the branch. It also landed if the branch has a commit with the same patch (rebase,
+cherry-pick), or with the patch of a whole other branch that contains the commit (squash). It is reverted if a later
+commit names it, its merge or its pull request as reverted, or has the inverse patch. A revert of that revert restores
+it.
 """
 
 import datetime as dt
@@ -26,7 +27,7 @@ PULL_IN_SUBJECT = re.compile(r"\(#([1-9]\d{0,9})\)\s*\Z|\AMerge pull request #([
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchCommit:
-    """A commit of the default branch. `pull`: the pull request that its subject names, "" for none."""
+    """A commit of the default branch. `parents` are hashes."""
 
     sha: str
     parents: tuple[str, ...]
@@ -34,13 +35,16 @@ class BranchCommit:
 
     @property
     def pull(self) -> str:
+        """The number of the pull request that its subject names, "" if it names none."""
         match = PULL_IN_SUBJECT.search(self.message.partition("\n")[0])
         return (match[1] or match[2]) if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOutcome:
-    """What became of a commit. `landed_as`: the commits of the default branch that brought its change, or undid it."""
+    """What became of a commit. `landed_as` is the commit of the default branch that brought its change, and
+    `reverted_by` the one that undid it; "" if there is none.
+    """
 
     state: CommitState
     landed_as: str = ""
@@ -49,7 +53,7 @@ class CommitOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """The commits (hashes, perhaps short) and pull requests that a commit says it reverts."""
+    """The commits (perhaps by short hashes) and pull requests that a commit's message says it reverts."""
 
     hashes: tuple[str, ...]
     pulls: tuple[str, ...]
@@ -64,16 +68,15 @@ class Mention:
 
 
 class DefaultBranch:
-    """The commits of a default branch since a time, parents before children, with what is looked up in them."""
+    """The commits of a default branch since a time, parents before children, with indexes for look-ups in them."""
 
     def __init__(self, name: str, commits: Mapping[str, BranchCommit], patch_of: Mapping[str, str]) -> None:
-        """`patch_of`: the patch id of each commit that is no merge."""
+        """`commits` are by hash. `patch_of` has the patch id by hash, without merges."""
         self.name = name
         self.commits = commits
         self.position = {sha: index for index, sha in enumerate(commits)}
         self.tip = next(reversed(list(commits)), "")
-        # The merge on the first-parent line that brought a commit in.
-        self.merges = _merges(commits, self.tip)
+        self.merges = _find_merges(commits, self.tip)
         self.patch_of = patch_of
         self.by_patch: dict[str, list[str]] = {}
         for sha in sorted(patch_of, key=self.position.__getitem__):
@@ -103,7 +106,7 @@ class DefaultBranch:
         return next(iter(self.by_patch.get(patch_id, ())), "")
 
     def brought_by(self, sha: str) -> set[str]:
-        """A commit of the branch, and the merge that brought it."""
+        """A commit of the branch, and the merge that brought it, if one did."""
         return {sha, self.merges.get(sha, sha)}
 
     def pulls_of(self, commits: Iterable[str]) -> set[str]:
@@ -111,53 +114,58 @@ class DefaultBranch:
         return {self.commits[sha].pull for sha in commits if sha in self.commits} - {""}
 
 
-def _merges(commits: Mapping[str, BranchCommit], tip: str) -> dict[str, str]:
-    """The merge by which each commit beside the first-parent line came to the branch."""
-    line = []
+def _find_merges(commits: Mapping[str, BranchCommit], tip: str) -> dict[str, str]:
+    """The merge by which a commit came to the branch, by the commit's hash. Commits on the first-parent line, which
+    starts at `tip`, have none.
+    """
+    first_parent_line = []
     while tip in commits:
-        line.append(commits[tip])
+        first_parent_line.append(commits[tip])
         tip = commits[tip].parents[0] if commits[tip].parents else ""
     merges: dict[str, str] = {}
-    on_line = {commit.sha for commit in line}
-    for merge in reversed(line):  # the oldest first: a later merge contains the same commits without bringing them
-        waiting = list(merge.parents[1:])
-        while waiting:
-            sha = waiting.pop()
+    on_line = {commit.sha for commit in first_parent_line}
+    # The oldest first: a later merge contains the same commits, but did not bring them.
+    for merge in reversed(first_parent_line):
+        to_visit = list(merge.parents[1:])
+        while to_visit:
+            sha = to_visit.pop()
             if sha in commits and sha not in on_line and sha not in merges:
                 merges[sha] = merge.sha
-                waiting.extend(commits[sha].parents)
+                to_visit.extend(commits[sha].parents)
     return merges
 
 
 def decide(
     mirror: Mirror, branch: DefaultBranch, commits: Iterable[str], pulls: Mapping[str, Collection[str]]
 ) -> dict[str, CommitOutcome]:
-    """What became of commits. `commits`: full hashes that the mirror has. `pulls`: the numbers of the pull requests
-    that belong to a commit, where known. Raises GitFailed.
+    """What became of commits, by hash. `commits` are full hashes that the mirror has. `pulls` has the numbers of the
+    pull requests that belong to a commit, by hash, if known. Raises GitFailed.
     """
     commits = list(commits)
-    landed = {sha: sha for sha in commits if sha in branch.commits}  # the commit of the branch that brought the change
-    beside = [sha for sha in commits if sha not in branch.commits]
-    own_patches = _own_patch_ids(mirror, beside)
-    landed |= {sha: branch.earliest_with(own_patches.get(sha, "")) for sha in beside}
+    # By commit: the commit of the branch that brought its change, "" if there is none.
+    landed = {sha: sha for sha in commits if sha in branch.commits}
+    elsewhere = [sha for sha in commits if sha not in branch.commits]
+    patch_ids = _own_patch_ids(mirror, elsewhere)
+    landed |= {sha: branch.earliest_with(patch_ids.get(sha, "")) for sha in elsewhere}
     landed |= _find_squashes(mirror, branch, [sha for sha, landed_as in landed.items() if not landed_as])
-    brought = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
-    inverse = mirror.inverse_patch_ids(sorted(set().union(*brought.values())))
+    # By commit: the commit of the branch that brought its change, and the merge of that commit.
+    brought_by = {sha: branch.brought_by(landed_as) for sha, landed_as in landed.items() if landed_as}
+    inverse_ids = mirror.inverse_patch_ids(sorted(set().union(*brought_by.values())))
     outcomes: dict[str, CommitOutcome] = {}
     for sha, landed_as in landed.items():
         if not landed_as:
             outcomes[sha] = CommitOutcome(state=CommitState.OPEN)
             continue
-        undoing = {inverse[each] for each in brought[sha] if each in inverse}
-        its_pulls = set(pulls.get(sha, ())) | branch.pulls_of(brought[sha])
-        reverted_by = _find_revert(branch, landed_as, brought[sha] | {sha}, its_pulls, undoing)
+        undoing = {inverse_ids[bringer] for bringer in brought_by[sha] if bringer in inverse_ids}
+        its_pulls = set(pulls.get(sha, ())) | branch.pulls_of(brought_by[sha])
+        reverted_by = _find_revert(branch, landed_as, brought_by[sha] | {sha}, its_pulls, undoing)
         state = CommitState.REVERTED if reverted_by else CommitState.LANDED
         outcomes[sha] = CommitOutcome(state=state, landed_as=landed_as, reverted_by=reverted_by)
     return outcomes
 
 
 def _own_patch_ids(mirror: Mirror, commits: list[str]) -> dict[str, str]:
-    """The patch id of each of these commits."""
+    """The patch ids of these commits, by hash."""
     if not commits:
         return {}
     return mirror.patch_ids("--no-walk=unsorted", "--stdin", stdin="\n".join(commits).encode())
@@ -171,9 +179,10 @@ def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]
     if not commits:
         return {}
     parents = mirror.parents_beside(branch.name, commits)
-    tips, children = mirror.tips(), _invert(parents)
+    tips = mirror.tips()
+    children = _invert(parents)
     heads = {sha: _heads_with(sha, children, tips) for sha in commits}
-    bases = {head: _base(head, parents, branch) for each in heads.values() for head in each}
+    bases = {head: _base(head, parents, branch) for heads_of_commit in heads.values() for head in heads_of_commit}
     patch_ids = mirror.patch_ids_between({head: base for head, base in bases.items() if base})
     squashes: dict[str, str] = {}
     for sha in commits:
@@ -183,7 +192,7 @@ def _find_squashes(mirror: Mirror, branch: DefaultBranch, commits: Sequence[str]
 
 
 def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The children of each commit, given the parents of each."""
+    """The children of each commit, given each commit's parents."""
     children: dict[str, list[str]] = {}
     for sha, its_parents in parents.items():
         for parent in its_parents:
@@ -193,12 +202,14 @@ def _invert(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 def _heads_with(sha: str, children: Mapping[str, Sequence[str]], tips: Collection[str]) -> list[str]:
     """The commit itself, and at most MAX_HEADS tips that contain it, of those at most MAX_BRANCH commits later."""
-    heads, waiting, visited = [sha], [sha], {sha}
-    while waiting and len(heads) <= MAX_HEADS and len(visited) <= MAX_BRANCH:
-        for child in children.get(waiting.pop(), ()):
+    heads = [sha]
+    to_visit = [sha]
+    visited = {sha}
+    while to_visit and len(heads) <= MAX_HEADS and len(visited) <= MAX_BRANCH:
+        for child in children.get(to_visit.pop(), ()):
             if child not in visited:
                 visited.add(child)
-                waiting.append(child)
+                to_visit.append(child)
                 if child in tips:
                     heads.append(child)
     return heads
@@ -208,16 +219,18 @@ def _base(head: str, parents: Mapping[str, Sequence[str]], branch: DefaultBranch
     """The latest commit of the default branch that `head` contains; "" for a branch with a history of its own, or with
     more than MAX_BRANCH commits.
 
-    `parents` has all commits beside the default branch. What was not loaded is older than what was.
+    `parents` has all commits outside the default branch. What was not loaded is older than what was.
     """
-    waiting, visited, bases = [head], {head}, []
-    while waiting:
-        for parent in parents.get(waiting.pop(), ()):
+    to_visit = [head]
+    visited = {head}
+    bases = []
+    while to_visit:
+        for parent in parents.get(to_visit.pop(), ()):
             if parent not in parents:
                 bases.append(parent)
             elif parent not in visited:
                 visited.add(parent)
-                waiting.append(parent)
+                to_visit.append(parent)
         if len(visited) > MAX_BRANCH:
             return ""
     return max(bases, key=lambda base: branch.position.get(base, -1), default="")
@@ -231,7 +244,7 @@ def _find_revert(
     A revert names one of the commits `names` or of the pull requests `pulls`, or its patch id is in `undoing`. A later
     commit restores the work if it reverts that revert, or has the patch of `landed_as` again.
     """
-    restoring = branch.patch_of.get(landed_as, "")
+    restoring = branch.patch_of.get(landed_as, "")  # "" for a merge
     candidates = {*branch.mentions, *branch.by_patch.get(restoring, ())}
     for patch_id in undoing:
         candidates.update(branch.by_patch.get(patch_id, ()))
@@ -241,11 +254,15 @@ def _find_revert(
     for sha in sorted(candidates, key=branch.position.__getitem__):
         if branch.position[sha] <= start:
             continue
-        mention, patch_id = branch.mentions.get(sha, nothing), branch.patch_of.get(sha, "")
+        mention = branch.mentions.get(sha, nothing)
+        patch_id = branch.patch_of.get(sha, "")
         if not revert and (mention.names(names, pulls) or patch_id in undoing):
             revert = sha
         elif revert:
-            reverts = branch.brought_by(revert)
-            if mention.names(reverts, branch.pulls_of(reverts)) or (restoring and patch_id == restoring):
-                revert, names, pulls = "", names | branch.brought_by(sha), pulls | branch.pulls_of([sha])
+            brought_revert = branch.brought_by(revert)
+            reverts_the_revert = mention.names(brought_revert, branch.pulls_of(brought_revert))
+            if reverts_the_revert or (restoring and patch_id == restoring):
+                revert = ""
+                names = names | branch.brought_by(sha)
+                pulls = pulls | branch.pulls_of([sha])
     return revert

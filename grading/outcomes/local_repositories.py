@@ -1,6 +1,6 @@
 """Checks that a folder of this machine is a complete git repository of its own, before and after it is read.
 
-Reading another repository through it, or running what its configuration names, is what these checks prevent.
+The checks prevent that git reads another repository through it, or runs what its configuration names.
 """
 
 import os
@@ -22,7 +22,9 @@ class RepositoryRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRepository:
-    """A folder that passed the checks: its git directory, and what identifies that as long as nobody replaces it."""
+    """A folder that passed the checks: its git directory, and the device and inode of that directory, which change if
+    somebody replaces it.
+    """
 
     git_dir: Path
     device: int
@@ -69,7 +71,7 @@ def _check_files(git_dir: Path) -> None:
 
 
 def _check_configuration(git_dir: Path) -> None:
-    """Refuse a partial clone: git would fetch what it lacks with commands that its configuration names."""
+    """Refuse a partial clone: git would fetch its missing objects with commands that its configuration names."""
     config = git_dir / "config"
     if not config.is_file():
         return

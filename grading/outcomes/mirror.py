@@ -44,8 +44,8 @@ class Fetched:
 
 
 class Mirror:
-    """The mirror in one folder. It is made by the first fetch and may be deleted at any time; one that git cannot read
-    is made anew by the next.
+    """The mirror in one folder. The first fetch makes it, and it may be deleted at any time. If git cannot read it, the
+    next fetch makes it anew.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,8 +54,8 @@ class Mirror:
     def fetch(self, address: Address, default_branch: str, *, token: str = "") -> Fetched:
         """Bring the mirror up to date. Raises GitFailed, BadAddress and RepositoryRefused.
 
-        A folder that was replaced while it was read may have brought in objects of another repository, so the mirror
-        is deleted then.
+        If a local folder was replaced while it was read, the mirror is deleted, because it may have objects of another
+        repository.
         """
         self._create()
         if address.protocol != "file":
@@ -79,37 +79,39 @@ class Mirror:
         lines = git.run(self.folder, "ls-remote", "--refs", "--", url, access=access).splitlines()
         has_branches = len(lines) <= MAX_REFS
         listed = lines if has_branches else [line for line in lines if line.endswith(f"\t{main}".encode())]
-        parts = (line.decode("utf-8", "replace").partition("\t") for line in listed)
-        refs = {name: sha for sha, _, name in parts}
+        fields = (line.decode("utf-8", "replace").partition("\t") for line in listed)
+        refs = {name: sha for sha, _tab, name in fields}
         if main not in refs:
             raise git.GitFailed(f"the repository has no branch {default_branch}; name its default branch")
-        specs, wanted = [f"+{main}:{main}"], {main: refs[main]}
+        specs = [f"+{main}:{main}"]
+        wanted = {main: refs[main]}
         if has_branches:
             pulls = {name for name in refs if name.startswith("refs/pull/") and name.endswith("/head")}
             specs = ["+refs/heads/*:refs/heads/*"]
             if pulls:
                 specs.append("+refs/pull/*/head:refs/pull/*/head")
             wanted = {name: sha for name, sha in refs.items() if name.startswith("refs/heads/") or name in pulls}
-        own = self._refs()
-        if not wanted.items() <= own.items():
-            self._make_way(own, wanted)
+        current = self._refs()
+        if not wanted.items() <= current.items():
+            self._set_aside_conflicts(current, wanted)
             options = ("--no-tags", "--quiet", "--no-write-fetch-head")
             git.run(self.folder, "fetch", *options, "--", url, *specs, access=access)
             self._require_room()
         return Fetched(tips=frozenset(self.tips()), has_branches=has_branches)
 
-    def _make_way(self, own: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-        """Rename the refs of branches that were deleted since, where git could not store a wanted one beside them: it
-        stores no `a/b` beside `a`. Their commits may still have to be found.
+    def _set_aside_conflicts(self, current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+        """Rename refs of deleted branches that conflict with `wanted` refs: git stores no `a/b` beside `a`.
+
+        They are not deleted, because their commits may still have to be found. Both mappings are hashes by name.
         """
-        folders = {folder for name in wanted for folder in _folders_of(name)}
-        in_the_way = [
+        folders_of_wanted = {folder for name in wanted for folder in _folders_of(name)}
+        conflicting = [
             name
-            for name in own
-            if name not in wanted and (name in folders or not wanted.keys().isdisjoint(_folders_of(name)))
+            for name in current
+            if name not in wanted and (name in folders_of_wanted or not wanted.keys().isdisjoint(_folders_of(name)))
         ]
-        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {own[name] for name in in_the_way}]
-        lines += [f"delete {name}\n" for name in in_the_way]
+        lines = [f"update refs/deleted/{sha} {sha}\n" for sha in {current[name] for name in conflicting}]
+        lines += [f"delete {name}\n" for name in conflicting]
         if lines:
             git.run(self.folder, "update-ref", "--stdin", stdin="".join(lines).encode())
 
@@ -117,8 +119,8 @@ class Mirror:
         """The hash of each ref of the mirror by its name."""
         output = git.run(self.folder, "for-each-ref", "--format=%(objectname) %(refname)").decode("utf-8", "replace")
         # `splitlines` would also split at a line separator in the name of a branch.
-        parts = (line.partition(" ") for line in output.split("\n")[:-1])
-        return {name: sha for sha, _, name in parts}
+        fields = (line.partition(" ") for line in output.split("\n")[:-1])
+        return {name: sha for sha, _space, name in fields}
 
     def _create(self) -> None:
         """Make the mirror, unless there is one whose refs git can read."""
@@ -132,12 +134,12 @@ class Mirror:
         git.run(self.folder, "init", "--quiet", "--bare", "--template=")
 
     def _delete_leftovers(self) -> None:
-        """Delete the lock files and partial packs of a git that was killed; a running git's files are younger."""
-        oldest_possible = time.time() - 2 * git.SECONDS
+        """Delete the lock files and partial packs of a git that was killed. The files of a running git are younger."""
+        oldest_of_running = time.time() - 2 * git.SECONDS
         for pattern in ("**/*.lock", "objects/**/tmp_*"):
             for path in self.folder.glob(pattern):
                 with suppress(OSError):
-                    if path.lstat().st_mtime < oldest_possible:
+                    if path.lstat().st_mtime < oldest_of_running:
                         path.unlink()
 
     def is_damaged(self) -> bool:
@@ -161,7 +163,7 @@ class Mirror:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def new_commits(self, known_tips: Collection[str], first_fetched_at: dt.datetime) -> list[str]:
-        """The hashes of the commits that no ref of an earlier fetch contained.
+        """The hashes of all commits that none of `known_tips`, the refs of an earlier fetch, contains.
 
         A mirror that was made anew lacks tips that were overwritten since, so nobody can tell what they contained. Then
         commits that are older than the first fetch count as contained.
@@ -173,7 +175,9 @@ class Mirror:
         return git.run(self.folder, "rev-list", "--all", *limits, "--stdin", stdin=stdin).decode("ascii").split()
 
     def resolve_commits(self, names: Iterable[str]) -> dict[str, str]:
-        """The full hash of each of these (short or full) that is one commit of the mirror."""
+        """The full hash of each name (a short or full hash) that means exactly one commit of the mirror. Other names
+        are left out.
+        """
         requested = [name for name in names if re.fullmatch(HASH, name)]
         if not requested:
             return {}
@@ -182,7 +186,9 @@ class Mirror:
         return {name: answer for name, answer in zip(requested, answers, strict=True) if FULL_HASH.fullmatch(answer)}
 
     def describe(self, names: Iterable[str]) -> dict[str, CommitInfo]:
-        """The commit of each of these hashes (short or full) that the mirror has. Nothing, before the first fetch."""
+        """The commits that these names (short or full hashes) mean, by name. Names that the mirror does not have are
+        left out; before the first fetch, that is all of them.
+        """
         if not (self.folder / "HEAD").exists():
             return {}
         resolved = self.resolve_commits(names)
@@ -205,14 +211,16 @@ class Mirror:
         return set(self._refs().values())
 
     def parents_beside(self, branch: str, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The parents of each commit that can be reached from a ref or from `commits`, but not from the branch."""
+        """The parents of each commit outside the branch that can be reached from a ref or from `commits`, by hash."""
         stdin = "".join(f"{name}\n" for name in (*commits, f"^refs/heads/{branch}")).encode()
         output = git.run(self.folder, "rev-list", "--all", "--parents", "--stdin", stdin=stdin).decode("ascii")
         lines = (line.split() for line in output.splitlines())
         return {sha: tuple(parents) for sha, *parents in lines}
 
     def patch_ids_between(self, pairs: Mapping[str, str]) -> dict[str, str]:
-        """For each head with its base: the stable patch id of the difference, if there is one."""
+        """The stable patch ids of the differences between heads and their bases, by head. Without heads that equal
+        their base.
+        """
         commits = [*pairs, *pairs.values()]
         names = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
         trees = git.run(self.folder, "cat-file", "--batch-check=%(objectname)", stdin=names).decode("ascii").split()
@@ -224,11 +232,11 @@ class Mirror:
         return {head: by_tree[tree_of[head]] for head in pairs if tree_of[head] in by_tree}
 
     def patch_ids(self, *revisions: str, stdin: bytes = b"") -> dict[str, str]:
-        """The stable patch id of each commit in a range that is no merge and changes something."""
+        """The stable patch ids of the commits in a range, by hash. Without merges and commits that change nothing."""
         return dict(git.pipe_to_patch_id(self.folder, *_log("--no-merges"), *revisions, stdin=stdin))
 
     def inverse_patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
-        """The stable patch id of what undoes each of these commits. A merge is compared with its first parent."""
+        """The stable patch ids of the inverses of these commits, by hash. A merge is compared with its first parent."""
         if not commits:
             return {}
         arguments = (*_log("--no-walk=unsorted", "-R", "--diff-merges=first-parent"), "--stdin")
@@ -244,7 +252,7 @@ def _is_unchanged(folder: Path, before: LocalRepository) -> bool:
 
 
 def _folders_of(ref: str) -> list[str]:
-    """The folders in which a ref is: `refs/heads/a` and `refs/heads` and `refs` for `refs/heads/a/b`."""
+    """The folders that contain a ref: `refs/heads/a`, `refs/heads` and `refs` for `refs/heads/a/b`."""
     return [str(folder) for folder in PurePosixPath(ref).parents][:-1]
 
 

@@ -15,8 +15,9 @@ TOOL_CALLS = "number of tool calls"
 
 
 def load_rankings(now: dt.datetime) -> dict[str, Ranking]:
-    """How well each source's latest grade ranks sessions by whether their work landed; and how well the number of tool
-    calls does, which nobody would grade by. Three queries.
+    """How well each source's latest grade ranks sessions by whether their work landed.
+
+    The number of tool calls, by which nobody would grade, is there for comparison. Three queries.
     """
     sessions = Session.objects.filter(yours("pk"), DECIDED, ended_at__lte=now - SETTLED).order_by("-ended_at", "-pk")
     landed = dict(sessions.annotate(has_landed=LANDED).values_list("pk", "has_landed")[:COMPARED])
@@ -29,8 +30,8 @@ def load_rankings(now: dt.datetime) -> dict[str, Ranking]:
     values[TOOL_CALLS] = {session: float(calls) for session, calls in facts if calls is not None}
     return {
         name: rank(
-            [value for session, value in of_source.items() if landed[session]],
-            [value for session, value in of_source.items() if not landed[session]],
+            [value for session, value in by_session.items() if landed[session]],
+            [value for session, value in by_session.items() if not landed[session]],
         )
-        for name, of_source in values.items()
+        for name, by_session in values.items()
     }

@@ -36,7 +36,8 @@ def record(session: Session, outcome: ReportedOutcome, *, source: str, witness: 
 
 
 def append(session: Session, outcome: ReportedOutcome, *, source: str, witness: Witness) -> tuple[OutcomeRecord, bool]:
-    """Append an outcome. Returns the row, and whether it is new: what one source observed at one time is stored once.
+    """Append an outcome. Returns the row, and whether it is new: an outcome of the same kind, source and time is stored
+    once.
 
     Nothing is graded or settled again.
     """

@@ -40,8 +40,9 @@ class PublishedPrices:
         self._models: dict[str, tuple[types.Provider, types.ModelInfo] | None] = {}
 
     def cost(self, model: str, responses: Iterable[tuple[ModelResponse, dt.datetime]]) -> Decimal | None:
-        """What responses of a model cost in microdollars, unrounded, each at the price of its time. None if that is
-        unknown, because the model or the tokens of a response are, or because the model isn't priced by tokens.
+        """What responses of a model cost in microdollars, unrounded, each at the price of its time.
+
+        None if the model or the tokens of a response are unknown, or if the model isn't priced by tokens.
         """
         from genai_prices import Usage, types
 
@@ -49,15 +50,17 @@ class PublishedPrices:
         if match is None:
             return None
         cost = Decimal(0)
-        # Where a long prompt costs as much as a short one, the sum of the tokens is priced, which takes less time.
+        # If long prompts have no price of their own, the sum of the tokens is priced: that takes less time.
         sums: dict[int, tuple[types.ModelPrice, Counter[str]]] = {}
         for response, at in responses:
             if not response.is_known:
                 return None
-            price, tokens = _price_at(*match, response.speed, at), _tokens_of(response)
+            price = _price_at(*match, response.speed, at)
+            tokens = _tokens_of(response)
             if price.input_mtok is None or price.output_mtok is None:
                 return None
-            if any(isinstance(value, types.TieredPrices) for value in vars(price).values()):
+            has_tiers = any(isinstance(value, types.TieredPrices) for value in vars(price).values())
+            if has_tiers:
                 cost += price.calc_price(Usage(**tokens))["total_price"]
             else:
                 _price, total = sums.setdefault(id(price), (price, Counter()))
@@ -77,15 +80,16 @@ class PublishedPrices:
         return self._models[model]
 
     def base_prices(self, model: str, at: dt.datetime) -> tuple[Decimal | None, ...] | None:
-        """Dollars for a million tokens of input, cached input, cache writes and output, for prompts that are not long;
-        None if the model has no price by tokens.
+        """Dollars for a million tokens of input, cached input, cache writes and output, at the prices of short prompts.
+        None if the model isn't priced by tokens.
         """
         from genai_prices import types
 
         match = self.find(model)
         if match is None:
             return None
-        price = match[1].get_prices(at)
+        _provider, model_info = match
+        price = model_info.get_prices(at)
         if price.input_mtok is None or price.output_mtok is None:
             return None
         values = [getattr(price, f"{name}_mtok") for name in ("input", "cache_read", "cache_write", "output")]
@@ -100,7 +104,8 @@ class PublishedPrices:
 
 def _price_at(provider: types.Provider, model: types.ModelInfo, speed: str, at: dt.datetime) -> types.ModelPrice:
     """The price of a model at a time. A speed has a price of its own only with the model's own provider."""
-    if speed in ("", "standard") or not any(model is each for each in provider.models):
+    is_own_provider = any(model is other for other in provider.models)
+    if speed in ("", "standard") or not is_own_provider:
         return model.get_prices(at)
     return model.get_prices(at, {"speed": speed})
 
@@ -137,6 +142,6 @@ class Tokens:
 
 
 def price_on(prices: Iterable[ModelPrice], model: str, day: dt.date) -> ModelPrice | None:
-    """The typed price of a model on a day: the latest that is valid by then, or None."""
+    """The typed price of a model on a day: the latest one that is valid by then. None if none is."""
     valid = [price for price in prices if price.model == model and price.valid_from <= day]
     return max(valid, key=lambda price: price.valid_from, default=None)

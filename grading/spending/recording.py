@@ -21,7 +21,7 @@ from grading.spending import messages
 from grading.spending.prices import PublishedPrices, Tokens, price_on
 from grading.vocabulary import CostUnknown
 
-# Rows of a session; further days are added to its last one.
+# The most rows of a session, about: responses of further days count for the day on which the session ended.
 MAX_ROWS = 1_000
 ROW_COLUMNS = ("model", "day", "basis", *TOKEN_COLUMNS, "list_cost_micro", "cost_micro")
 # The counts of a response by the column of a row.
@@ -42,12 +42,12 @@ class SessionResponses:
 
 
 def record(session: Session) -> None:
-    """Store what a session used and cost, and the same for the sessions that lose or regain messages by it.
+    """Store what a session used and cost. Do the same for other sessions that lose or regain messages by it.
 
     Runs in the caller's transaction, after `ownership.lock`, once `ownership.update` has decided which logs count.
     """
     loaded = load_responses(session)
-    claimed = [each.message for each in loaded.responses if each.message is not None]
+    claimed = [response.message for response in loaded.responses if response.message is not None]
     foreign, others = messages.update_claims(session, claimed)
     _store(session, loaded, foreign)
     for other in Session.objects.filter(pk__in=others).with_people().prefetch_related("evidence"):
@@ -55,8 +55,9 @@ def record(session: Session) -> None:
 
 
 def load_responses(session: Session) -> SessionResponses:
-    """The responses in the logs of a session and its subagents, each once, without those in records that other sessions
-    own. Empty, with a problem, for a subagent's session: the responses of its root session include its own.
+    """The responses in the logs of a session and its subagents, each once. Records of other sessions are left out.
+
+    Empty, with a problem, for a subagent's session: the responses of its root session include its own.
     """
     log = store.log_of(session)
     if log is not None and log.part_of_id is not None:
@@ -66,7 +67,7 @@ def load_responses(session: Session) -> SessionResponses:
         return SessionResponses(problem=CostUnknown.NO_LOG)
     foreign_records = ownership.foreign_records(session)
     by_message: dict[int, ModelResponse] = {}
-    others: list[ModelResponse] = []
+    without_message: list[ModelResponse] = []
     records_of_earlier_logs: set[int] = set()
     has_foreign = False
     for row in rows:
@@ -85,9 +86,9 @@ def load_responses(session: Session) -> SessionResponses:
                 if earlier is None or response.output_tokens > earlier.output_tokens:
                     by_message[response.message] = response
             elif response.record not in records_of_earlier_logs:
-                others.append(response)
-        records_of_earlier_logs |= {each.record for each in usage.responses if each.record is not None}
-    responses = [*by_message.values(), *others]
+                without_message.append(response)
+        records_of_earlier_logs |= {response.record for response in usage.responses if response.record is not None}
+    responses = [*by_message.values(), *without_message]
     if not responses:
         return SessionResponses(problem=CostUnknown.ELSEWHERE if has_foreign else CostUnknown.NO_TOKENS)
     return SessionResponses(responses=responses)
@@ -98,16 +99,17 @@ def _store(session: Session, loaded: SessionResponses, foreign: frozenset[int]) 
     cost columns.
     """
     problem = loaded.problem
-    own = [each for each in loaded.responses if each.message not in foreign]
-    if loaded.responses and not own:
+    own_responses = [response for response in loaded.responses if response.message not in foreign]
+    if loaded.responses and not own_responses:
         problem = CostUnknown.ELSEWHERE
-    rows = usage_rows(session, own)
-    priced = [row.cost_micro for row in rows if row.cost_micro is not None]
-    if len(priced) < len(rows):
-        problem = CostUnknown.NO_PRICE if all(row.input_tokens is not None for row in rows) else CostUnknown.NO_TOKENS
-    # If the tokens do not show the cost, the one that was reported counts.
+    rows = usage_rows(session, own_responses)
+    known_costs = [row.cost_micro for row in rows if row.cost_micro is not None]
+    if len(known_costs) < len(rows):
+        has_all_tokens = all(row.input_tokens is not None for row in rows)
+        problem = CostUnknown.NO_PRICE if has_all_tokens else CostUnknown.NO_TOKENS
+    # If the tokens do not show the cost, the reported cost counts.
     if problem not in {None, CostUnknown.ELSEWHERE} and session.cost_usd is not None:
-        rows.append(SessionUsage.reported(session, sum(priced)))
+        rows.append(SessionUsage.reported(session, sum(known_costs)))
         problem = None
     stored = set(session.usage.values_list(*ROW_COLUMNS))
     if stored != {tuple(getattr(row, name) for name in ROW_COLUMNS) for row in rows}:
@@ -126,7 +128,7 @@ def _store(session: Session, loaded: SessionResponses, foreign: frozenset[int]) 
 def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[SessionUsage]:
     """Unsaved usage rows of these responses, by model and day.
 
-    A response without a model counts as the session's, and one without a plausible time as made when the session ended.
+    A response without a model gets the session's model. A response without a plausible time gets the session's end.
     """
     groups = defaultdict[tuple[str, dt.date], list[tuple[ModelResponse, dt.datetime]]](list)
     earliest = (session.started_at or session.ended_at).timestamp()
@@ -134,7 +136,8 @@ def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[Ses
         at = session.ended_at
         if response.at is not None and earliest <= response.at <= session.ended_at.timestamp():
             at = dt.datetime.fromtimestamp(response.at, dt.UTC)
-        model, day = plain_text(response.model or session.model), timezone.localdate(at)
+        model = plain_text(response.model or session.model)
+        day = timezone.localdate(at)
         if (model, day) not in groups and len(groups) >= MAX_ROWS:
             day = timezone.localdate(session.ended_at)
         groups[model, day].append((response, at))
@@ -144,9 +147,10 @@ def usage_rows(session: Session, responses: Sequence[ModelResponse]) -> list[Ses
     for (model, day), group in sorted(groups.items(), key=lambda item: item[0]):
         row = SessionUsage(session=session, model=model, day=day)
         rows.append(row)
-        counts = {column: sum(getattr(each, name) for each, _at in group) for column, name in COUNTS.items()}
-        if not all(each.is_known for each, _at in group) or max(counts.values()) > MAX_ROW_TOKENS:
-            continue
+        counts = {column: sum(getattr(response, name) for response, _at in group) for column, name in COUNTS.items()}
+        is_known = all(response.is_known for response, _at in group)
+        if not is_known or max(counts.values()) > MAX_ROW_TOKENS:
+            continue  # the row's tokens and cost stay unknown
         for column, count in counts.items():
             setattr(row, column, count)
         list_cost = published.cost(model, group)

@@ -1,6 +1,6 @@
 """Prices that people type, and what they change: the cost of the sessions that used the model. Nothing else moves.
 
-A typed price is valid from its day to that of the next one, and takes precedence over the published price.
+A typed price is valid from its day until the day of the next typed price. It takes precedence over the published price.
 """
 
 import datetime as dt
@@ -20,9 +20,9 @@ from grading.vocabulary import CostUnknown
 
 @transaction.atomic
 def set_price(price: ModelPrice, *, by: User) -> int:
-    """Save a typed price, in the place of one of the same model and day, and price the sessions that used the model.
+    """Save a typed price, and price the sessions that used the model. Returns the number of these sessions.
 
-    Returns their number.
+    An earlier typed price of the same model and day is replaced.
     """
     ownership.lock()  # an intake at the same time prices by the old prices or by the new ones, but not by both
     columns = {name: getattr(price, name) for name in PRICE_COLUMNS}
@@ -39,7 +39,9 @@ def set_price(price: ModelPrice, *, by: User) -> int:
 
 @transaction.atomic
 def remove_price(price: ModelPrice) -> int:
-    """Delete a typed price: the one before it is valid again, or the published one. Returns the number of sessions."""
+    """Delete a typed price: the typed price before it is valid again, or else the published price. Returns the number
+    of sessions that used the model.
+    """
     ownership.lock()
     record(AuditKind.PRICE, f"removed the price of {price}: {price.describe()}")
     price.delete()
@@ -84,8 +86,8 @@ def _cost_at(price: ModelPrice) -> F:
 
 
 def _replace_reported(sessions: QuerySet[Session]) -> None:
-    """Replace the rows of reported costs. Only a session with tokens of unknown cost has one: the part of its reported
-    cost that its other rows do not explain.
+    """Replace the rows of reported costs. Only a session with tokens of unknown cost has such a row. It has the part of
+    the reported cost that the session's other rows do not explain.
     """
     SessionUsage.objects.filter(session__in=sessions, basis=CostBasis.REPORTED).delete()
     unknown = SessionUsage.objects.filter(session=OuterRef("pk"), cost_micro=None)

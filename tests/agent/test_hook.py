@@ -355,6 +355,18 @@ def test_an_entry_that_is_no_session_is_set_aside_and_the_others_go_on(tmp_path,
     assert (refused / "answer.txt").read_text()
 
 
+def test_a_file_in_the_spool_holds_up_no_session(tmp_path):
+    with Unwilling(200) as site:
+        machine = Machine(tmp_path, site.url)
+        machine.spool.mkdir(parents=True)
+        (machine.spool / "1-notes.txt").write_text("not a session")
+        machine.run()
+        machine.wait_until_sent(left=1)
+        done = machine.flush()
+    assert len(site.received) == 1
+    assert (done.returncode, done.stdout) == (0, "gradingsite: everything is sent\n")
+
+
 def test_a_session_on_which_the_site_fails_holds_up_no_other(tmp_path):
     with Unwilling(500, only=b"poison") as site:
         machine = Machine(tmp_path, site.url)

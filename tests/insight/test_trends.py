@@ -6,7 +6,7 @@ import pytest
 
 from grading.insight.core.results import Span, TrendSplit, TrendStep
 from grading.insight.loading import CellFilter
-from grading.insight.trends import cut, load_trend
+from grading.insight.trends import load_trend, split_span
 from grading.models import SessionFacts
 from grading.review.corrections import record_correction
 from grading.vocabulary import Source
@@ -62,11 +62,11 @@ def test_equal_values_have_no_interval(site):
 
 
 def test_days_and_weeks_have_no_gaps():
-    assert cut(SPAN, TrendStep.WEEK) == [
+    assert split_span(SPAN, TrendStep.WEEK) == [
         Span(first=MONDAY, last=dt.date(2026, 3, 29)),
         Span(first=dt.date(2026, 3, 30), last=dt.date(2026, 3, 31)),
     ]
-    assert [each.first.day for each in cut(SPAN, TrendStep.DAY)] == [*range(23, 32)]
+    assert [each.first.day for each in split_span(SPAN, TrendStep.DAY)] == [*range(23, 32)]
 
 
 def test_groups_by_size_and_sessions_without_one(site):

@@ -197,7 +197,7 @@ def test_a_batch_that_the_budget_cuts_short_is_sent_outside_any_transaction(site
     """As the schedule sends it. PostgreSQL locks rows only within a transaction."""
     backlog(site, 3)
     budget.set_policy(by=None, daily_budget_usd=1)
-    usd = batches.gather(judges.first(), io.BytesIO()).usd / 3
+    usd = batches.draft_batch(judges.first(), io.BytesIO()).usd / 3
     JudgeJob.objects.all().queue_again()
     budget.set_policy(by=None, daily_budget_usd=usd * 2.5)
     assert batches.send() == 2
@@ -347,10 +347,10 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(site, sim)
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    batches.end(batch, BatchState.LOST, "given up")
+    batches.end_batch(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
-        assert batches.create(judges.first(), batch, file)
+        assert batches.send_batch(judges.first(), batch, file)
     assert list(sim.batches.by_id.values())[-1].canceled_at is not None
     assert JudgeBatch.objects.get().state == BatchState.LOST
 
@@ -647,5 +647,5 @@ def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(site, sim):
 def test_the_order_of_the_backlog_is_the_promised_one(site, sim):
     jobs = backlog(site, 3)
     JudgeJob.objects.filter(pk=jobs[2].pk).update(worth=0.1)
-    assert list(ordering.backlog(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
+    assert list(ordering.batch_jobs(timezone.now(), JudgeRole.FIRST)) == [jobs[2], jobs[0], jobs[1]]
     assert ordering.batched_roles(timezone.now(), list(JudgeRole)) == [JudgeRole.FIRST]

@@ -98,7 +98,7 @@ def test_each_call_is_of_one_kind_and_agent(site, lost):
     rows = daily_costs.spends(FIRST)
     for name, kind in BY_NAME.items():
         count = sum(row.spend.attempts for row in rows if row.kind == name)
-        assert count == JudgeAttempt.objects.filter(kind.rows).count(), name
+        assert count == JudgeAttempt.objects.filter(kind.condition).count(), name
     assert sum(row.spend.attempts for row in rows if row.agent == site.agent("carol").pk) == 1
 
 

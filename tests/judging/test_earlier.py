@@ -61,12 +61,12 @@ def beat() -> None:
 
 
 def choose(olga, which: str = "all") -> JudgeRun:
-    return earlier.judge(which, by=olga, at_most=9, why="a test", now=timezone.now())
+    return earlier.start_run(which, by=olga, at_most=9, why="a test", now=timezone.now())
 
 
 def counts() -> tuple[int, int]:
     """How many sessions of the last 14 days wait for a choice, and how many older ones."""
-    found = earlier.count(timezone.now())
+    found = earlier.load_earlier(timezone.now())
     return (0, 0) if found is None else (found.recent.count, found.older.count)
 
 
@@ -88,11 +88,11 @@ def test_a_session_that_comes_after_the_key_is_judged(site, sim, settings):
 
 def test_the_price_is_that_of_the_existing_estimate(site, sim, settings):
     three(site)
-    found = earlier.count(timezone.now())
+    found = earlier.load_earlier(timezone.now())
     assert found.recent.usd == pytest.approx(2 * found.older.usd)
     assert found.all.usd == pytest.approx(3 * found.older.usd)
     set_key(settings)
-    assert earlier.count(timezone.now()) == found
+    assert earlier.load_earlier(timezone.now()) == found
 
 
 def test_what_a_person_chooses_is_judged_and_the_rest_goes_on_waiting(site, sim, settings, olga):

@@ -86,14 +86,16 @@ def test_a_dozen_jobs_are_gone_in_minutes():
     assert found.forecast.ending is ForecastEnding.DRAINED
     assert found.expected_usd == pytest.approx(12 * 0.0458)
     # 13 arrivals in a day; 12 / (95.87 − .54) an hour
-    assert (found.forecast.at - NOW) / dt.timedelta(hours=1) == pytest.approx(12 / (60 * 0.98 * 30 / 18.4 - 13 / 24))
+    assert (found.forecast.empty_at - NOW) / dt.timedelta(hours=1) == pytest.approx(
+        12 / (60 * 0.98 * 30 / 18.4 - 13 / 24)
+    )
 
 
 def test_nothing_drains_before_the_reset():
     quota_cast.judged(NOW - MINUTE)
     quota_cast.job(NOW - MINUTE)
     quota_cast.quota(QuotaState.EXHAUSTED, until=MIDNIGHT, limits=quota_cast.LIMITS)
-    assert seen().forecast.at > MIDNIGHT
+    assert seen().forecast.empty_at > MIDNIGHT
 
 
 @pytest.mark.parametrize("state", [QuotaState.PAUSED, QuotaState.MISCONFIGURED])
@@ -110,7 +112,7 @@ def test_a_budget_that_is_used_up_waits_for_midnight():
     quota_cast.job(NOW - MINUTE)
     found = seen(JudgePolicy(daily_budget_usd=1.0), left=0.0)
     assert found.allowance.daily == pytest.approx(21.83, abs=0.01)
-    assert found.forecast.at > MIDNIGHT
+    assert found.forecast.empty_at > MIDNIGHT
 
 
 def test_a_budget_for_less_than_comes_in_never_drains():

@@ -17,7 +17,7 @@ from grading.evidence.material import judgeable
 from grading.judging import enqueuing, inputs, results, sweeper, worker
 from grading.judging.allowance import prices, quota
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.worker import begin
+from grading.judging.worker import begin_attempt
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
@@ -136,7 +136,7 @@ def test_a_new_digest_asks_no_judged_session_again(site, sim):
     read = inputs.inputs_sha256(judgeable(session))
     site.on(session).judged(0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
     assert enqueuing.enqueue(session) is None
-    assert enqueuing.take_up_abandoned() == 0
+    assert enqueuing.enqueue_abandoned() == 0
     assert rewards.settle(session).source == "judge"
     site.on(session).with_file("patch", b"+++ b/x\n+new\n")
     assert enqueuing.enqueue(session) is not None
@@ -396,11 +396,11 @@ def test_what_an_earlier_version_gave_up_can_be_taken_up_again(site, sim):
         state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
     )
     assert [held.pk for held in operation.given_up()] == [job.pk]
-    assert enqueuing.take_up_abandoned() == 1
+    assert enqueuing.enqueue_abandoned() == 1
     assert not operation.given_up().exists()
     run(job.session.judge_jobs.get(state=JobState.QUEUED))
     assert rewards.live(job.session).source == "judge"
-    assert enqueuing.take_up_abandoned() == 0
+    assert enqueuing.enqueue_abandoned() == 0
 
 
 def test_waiting_is_a_time_in_the_row(site, sim, settings, half):
@@ -462,7 +462,7 @@ def test_a_claimed_job_is_nobody_else_s(site, sim):
 
 def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(site, sim):
     job = site.judge_job()
-    attempt = begin(worker.claim(job.pk), None)
+    attempt = begin_attempt(worker.claim(job.pk), None)
     expire(job)
     assert sweeper.sweep() == [job.pk]
     attempt.refresh_from_db()
@@ -476,7 +476,7 @@ def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_o
     poison, other = site.judge_job(), site.judge_job()
     for _ in range(3):
         JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=timezone.now())
-        attempt = begin(worker.claim(poison.pk), None)
+        attempt = begin_attempt(worker.claim(poison.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
         expire(poison)
         sweeper.release_lost(timezone.now())
@@ -493,7 +493,7 @@ def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_a
     job = site.judge_job()
     for error_type in [results.READING] * 3 + [""]:
         JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED, next_attempt_at=timezone.now())
-        attempt = begin(worker.claim(job.pk), None)
+        attempt = begin_attempt(worker.claim(job.pk), None)
         JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=error_type)
         expire(job)
         sweeper.release_lost(timezone.now())
@@ -505,7 +505,7 @@ def test_workers_that_die_over_another_session_put_this_one_not_aside(site, sim)
     job = site.judge_job()
     for _ in range(4):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-        begin(worker.claim(job.pk), None)
+        begin_attempt(worker.claim(job.pk), None)
         expire(job)
         sweeper.release_lost(timezone.now())
     job.refresh_from_db()

@@ -17,8 +17,8 @@ import redis
 from django.utils import timezone
 
 from grading.judging.allowance import limiter
-from grading.judging.allowance.bucket import BURST, FIRST, LONGEST_WAIT
-from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
+from grading.judging.allowance.bucket import BURST, FIRST_LIMIT, LONGEST_WAIT
+from grading.judging.allowance.limiter import DEFAULT_LIMIT, PACE, Limiter, Slot
 from grading.judging.core.ratelimits import CallCost, RateLimits
 from gradingsite import broker
 from tests.processes import started
@@ -98,7 +98,7 @@ def level(limits: Limiter, name: str) -> float:
 
 
 def test_before_the_first_answer_only_a_few_go(limits):
-    assert len(granted(limits)) == int(BURST * FIRST)
+    assert len(granted(limits)) == int(BURST * FIRST_LIMIT)
     assert 2 < ask(limits).wait <= 5
 
 
@@ -121,7 +121,7 @@ def test_an_outage_before_the_first_answer_opens_nothing(limits):
 
 def test_a_provider_that_says_no_limits_gets_a_modest_rate(limits):
     limits.settle(ask(limits), MEASURED, {})
-    assert limits._redis.hget(KEY, "requests:limit") == str(SILENT)
+    assert limits._redis.hget(KEY, "requests:limit") == str(DEFAULT_LIMIT)
     answer(limits)
     assert limits.state(NAME).dimensions["requests"].limit == 100
 
@@ -388,7 +388,7 @@ def test_what_is_kept_expires(opened):
 def test_after_a_flush_a_few_go_and_their_answers_open_it_again(opened, redis_url):
     slots = [ask(opened) for _ in range(3)]
     opened._redis.flushall()
-    assert len(granted(opened)) == int(BURST * FIRST)
+    assert len(granted(opened)) == int(BURST * FIRST_LIMIT)
     answer(opened, slots[0], requests=80)
     assert len(granted(opened)) == 68
 
@@ -402,7 +402,7 @@ def own(tmp_path, monkeypatch) -> broker.Broker:
 
 def test_without_redis_a_few_go_and_no_error_comes(own, caplog):
     away = Limiter(own.url)
-    assert len(granted(away)) == int(BURST * FIRST)
+    assert len(granted(away)) == int(BURST * FIRST_LIMIT)
     away.block(NAME, timezone.now())
     away.ramp(NAME)
     assert not away.state(NAME).is_shared

@@ -101,9 +101,9 @@ def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(site, sim):
 def test_a_call_has_a_whole_lease_however_long_its_evidence_took_to_read(site, sim, settings):
     started = timezone.now()
     turn = worker.claim(job(site, "large").pk)
-    attempt = worker.begin(turn, None)
+    attempt = worker.begin_attempt(turn, None)
     with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS - 5), tick=True):
-        assert worker.may_send(turn, attempt, 0.01)
+        assert worker.mark_as_sent(turn, attempt, 0.01)
     with time_machine.travel(started + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS + 60), tick=True):
         sweeper.sweep()
     assert JudgeJob.objects.get().state == JobState.LEASED
@@ -277,9 +277,9 @@ def test_a_budget_that_was_raised_during_a_pause_holds_nothing_back_after_it(sit
 
 def test_an_answer_during_a_pause_does_not_end_it(site, sim):
     turn = worker.claim(job(site, "under way").pk)
-    from grading.judging.worker import begin
+    from grading.judging.worker import begin_attempt
 
-    attempt = begin(turn, None)
+    attempt = begin_attempt(turn, None)
     quota.pause(by=None)
     from grading.judging.core.verdict import Graded
 

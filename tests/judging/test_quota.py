@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading.judging import judges, sweeper, worker
 from grading.judging.allowance import quota
-from grading.judging.worker import begin
+from grading.judging.worker import begin_attempt
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
@@ -255,7 +255,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(site, sim):
     sim.script(Mode.VERDICT)
     with at():
         early, late = site.judge_job(), site.judge_job()
-        attempt = begin(worker.claim(early.pk), None)
+        attempt = begin_attempt(worker.claim(early.pk), None)
     with at(seconds=5):
         sim.mode = Mode.NO_CREDIT
         sim._queue.clear()

@@ -176,7 +176,7 @@ def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(site, si
         graded_by(site, olga, why="merged without a comment"),
         site.session().with_work().session,
     )
-    made = version(olga, examples=[examples.make(graded)])
+    made = version(olga, examples=[examples.make_example(graded)])
     for session in (graded.session, other):
         worker.run(trials.try_on(session, made).pk)
     own, others = (call.request.system for call in sim.calls)
@@ -455,7 +455,7 @@ def test_figures_pair_each_session_that_people_graded_with_its_verdict_under_eac
 def test_an_example_says_nothing_about_how_well_its_rubric_agrees(site, sim, olga):
     session = site.judged_by(sim, 0.5)
     grade = site.on(session).graded(Source.HUMAN, 0.5, author=olga).grade
-    made = version(olga, examples=[examples.make(grade)])
+    made = version(olga, examples=[examples.make_example(grade)])
     site.on(session).judged(0.5, rubric=made.sha256)
     assert versions.figures()[made.sha256].pairs == 0
 

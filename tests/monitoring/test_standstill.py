@@ -10,7 +10,7 @@ from django.utils import timezone
 from grading.judging import results, sweeper, worker
 from grading.judging.client import CallOutcome
 from grading.judging.core.verdict import DeferralScope, Deferred
-from grading.judging.worker import begin
+from grading.judging.worker import begin_attempt
 from grading.models import Alarm, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
 from grading.monitoring.alarms import open_alarms
@@ -53,11 +53,11 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(site, sim, setti
 
 def test_a_session_over_which_three_readers_are_lost_is_named(site, sim):
     job = site.judge_job()
-    judge = worker.ready(timezone.now())["first"]
+    judge = worker.ready_judges(timezone.now())["first"]
     why = Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.READER, detail="The reader was lost")
     for _ in range(3):
         JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
-        attempt = begin(worker.claim(job.pk), None)
+        attempt = begin_attempt(worker.claim(job.pk), None)
         answer = CallOutcome(result=why, row={"error_type": results.READER_LOST})
         results.apply(attempt, answer, judge, inputs_sha256="")
     job.refresh_from_db()

@@ -244,7 +244,7 @@ def order():
     asked = []
     waiting = JudgeJob.objects.count()
     while len(asked) < waiting:
-        first = ordering.one_by_one(NOON, [JudgeRole.FIRST]).exclude(pk__in=[each.pk for each in asked])[0]
+        first = ordering.single_call_jobs(NOON, [JudgeRole.FIRST]).exclude(pk__in=[each.pk for each in asked])[0]
         asked.append(first)
         call(first)
     return asked
@@ -310,8 +310,8 @@ def test_a_backlog_of_drawn_ones_is_not_left_to_the_batches(site, settings, poli
     judge_cast.in_batches(settings)
     plain = [job(site, backlog=True) for _ in range(3)]
     drawn = job(site, drawn=True, backlog=True)
-    assert list(ordering.one_by_one(NOON, [JudgeRole.FIRST])) == [drawn]
-    assert list(ordering.backlog(NOON, JudgeRole.FIRST)) == plain
+    assert list(ordering.single_call_jobs(NOON, [JudgeRole.FIRST])) == [drawn]
+    assert list(ordering.batch_jobs(NOON, JudgeRole.FIRST)) == plain
 
 
 @pytest.mark.usefixtures("redis_url")
@@ -335,7 +335,7 @@ def test_of_earlier_sessions_that_a_person_chooses_drawn_ones_are_heard_first(si
         stub(site, f"s-{number}")
     settings.ANTHROPIC_API_KEY = judge_cast.KEY
     with time_machine.travel(NOON + 3 * HOUR, tick=True):
-        earlier.judge("all", by=None, at_most=10, why="", now=timezone.now())
+        earlier.start_run("all", by=None, at_most=10, why="", now=timezone.now())
         first = sweeper.next_jobs(timezone.now())[0]
         assert JudgeJob.objects.get(pk=first).reserved
 

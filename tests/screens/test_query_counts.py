@@ -130,7 +130,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "prioritise": lambda site: tasks.prioritise(),
     "at night": lambda site: tasks.at_night(),
     "look at every session": lambda site: refresh_alarms(),
-    "who is next": lambda site: list(ordering.one_by_one(NOW, [JudgeRole.FIRST])),
+    "who is next": lambda site: list(ordering.single_call_jobs(NOW, [JudgeRole.FIRST])),
     "plan a run": lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force()),
     "posterior": lambda site: posterior_of("category", NOW),
     "what if": what_if_all,

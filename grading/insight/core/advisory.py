@@ -32,13 +32,14 @@ def select_worse(effects: Sequence[MarkEffect], allowances: Mapping[str, float])
     """The effects that are worse by more than chance, given the allowances of marks by key.
 
     A group of marks has the sum of their allowances, up to RATE. REWARD_SHARE of it is for the reward, and the other
-    measures share the rest. An effect's p-value is two-sided, but only one side is worse: so its limit is twice its
-    allowance.
+    measures share the rest. An effect's p-value is two-sided, but only one of the sides is worse, so its limit is twice
+    the allowance.
     """
     selected = []
-    others = {each.measure.name for each in effects if each.measure.better and each.measure.name != "reward"}
+    names = {effect.measure.name for effect in effects if effect.measure.better}
+    other_share = (1 - REWARD_SHARE) / max(1, len(names - {"reward"}))
     for effect in effects:
-        share = REWARD_SHARE if effect.measure.name == "reward" else (1 - REWARD_SHARE) / max(1, len(others))
+        share = REWARD_SHARE if effect.measure.name == "reward" else other_share
         allowance = min(RATE, sum(allowances.get(mark.key, 0.0) for mark in effect.marks)) * share
         if effect.finding in WORSE and effect.p_value is not None and effect.p_value <= 2 * allowance:
             selected.append(effect)

@@ -16,10 +16,10 @@ PairedReadings = Mapping[tuple[GraderIdentity, GraderIdentity], Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderScale:
-    """The offsets of graders. Graders of one component can be compared, those of different ones can't.
+    """The offsets of graders. Two graders can be compared if they are in the same component.
 
-    `offsets[i]` is how much `graders[i]` reads above the reference of its component, `covariance` that of the offsets,
-    and `components[i]` the number of its component.
+    `components[i]` is the number of the component of `graders[i]`, and `offsets[i]` how much that grader reads above
+    the reference of its component. `covariance` is the covariance of the offsets.
     """
 
     graders: tuple[GraderIdentity, ...]
@@ -28,7 +28,7 @@ class GraderScale:
     components: tuple[int, ...]
 
     def offset_of(self, grader: GraderIdentity) -> float:
-        """How much a grader reads above the reference of its component, 0 for one that is not on the scale."""
+        """How much a grader reads above the reference of its component. 0 for a grader that is not on the scale."""
         return float(self.offsets[self.graders.index(grader)]) if grader in self.graders else 0.0
 
 
@@ -56,7 +56,7 @@ def fit_scale(graders: Collection[GraderIdentity], pairs: PairedReadings) -> Gra
         precision[[i, j], [j, i]] -= weight
         moment[j] += weight * float(np.mean(values))
         moment[i] -= weight * float(np.mean(values))
-    # The offset of a component's reference is fixed at 0, the others are solved for.
+    # The offset of a component's reference is fixed at 0. The other offsets are solved for.
     offsets, covariance = np.zeros(len(nodes)), np.zeros((len(nodes), len(nodes)))
     free = [number for number, reference in enumerate(component) if reference != number]
     if free:

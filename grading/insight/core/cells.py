@@ -59,8 +59,8 @@ class MeasureSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """Cells as columns (n,). `days` are ordinals of dates, `sessions` counts all sessions of a cell, and `provisional`
-    those whose reward may still change. `columns` are by name, `sums` by the name of the measure.
+    """Cells as arrays (n,). `days` are ordinals of dates. `sessions` counts all sessions of a cell, and `provisional`
+    those whose reward may still change. `columns` are by name, and `sums` by the name of the measure.
     """
 
     days: Integers
@@ -83,8 +83,8 @@ class CellTable:
             sessions=self.sessions[rows],
             provisional=self.provisional[rows],
             sums={
-                name: MeasureSums(count=each.count[rows], total=each.total[rows], squares=each.squares[rows])
-                for name, each in self.sums.items()
+                name: MeasureSums(count=sums.count[rows], total=sums.total[rows], squares=sums.squares[rows])
+                for name, sums in self.sums.items()
             },
         )
 

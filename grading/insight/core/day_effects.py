@@ -16,12 +16,13 @@ MIN_DAYS = 8
 class DayEffects:
     """The `variance` of the effect that all sessions of a day share, and its `correlation` from day to day.
 
-    `session` is the variance of the sessions of one day, `days` the number of days that these were estimated from.
+    `session_variance` is the variance of the sessions of one day. `days` is the number of days that all this was
+    estimated from.
     """
 
     variance: float
     correlation: float
-    session: float
+    session_variance: float
     days: int
 
     def covariance(self, count: int) -> Floats:
@@ -44,31 +45,34 @@ def estimate_day_effects(days: Integers, groups: Integers, count: Floats, total:
     """
     has_values = count > 0
     if not has_values.any():
-        return DayEffects(variance=0.0, correlation=0.0, session=0.0, days=0)
+        return DayEffects(variance=0.0, correlation=0.0, session_variance=0.0, days=0)
     first, last = int(days[has_values].min()), int(days[has_values].max())
-    n_days, n_groups = last - first + 1, int(groups.max()) + 1
+    n_days = last - first + 1
+    n_groups = int(groups.max()) + 1
     day = np.clip(days - first, 0, n_days - 1)  # cells without values may be outside, and count nothing
     # The deviations of values from the mean of their group, summed by day.
     group_count = group_sums(groups, count, n_groups)
     means = np.divide(group_sums(groups, total, n_groups), group_count, out=np.zeros(n_groups), where=group_count > 0)
     deviation = total - means[groups] * count
-    day_count, day_deviation = group_sums(day, count, n_days), group_sums(day, deviation, n_days)
+    day_count = group_sums(day, count, n_days)
+    day_deviation = group_sums(day, deviation, n_days)
     observed = day_count > 0
-    n, days_seen = float(count.sum()), int(observed.sum())
+    n = float(count.sum())
+    days_seen = int(observed.sum())
     # The sums of squares of all deviations, of the days' mean deviations, and within days.
     around_groups = max(0.0, float((squares - 2 * means[groups] * total + means[groups] ** 2 * count).sum()))
     between_days = float((day_deviation[observed] ** 2 / day_count[observed]).sum())
     freedom = max(1.0, n - days_seen - float((group_count > 0).sum()) + 1)
-    session = max(0.0, around_groups - between_days) / freedom
+    session_variance = max(0.0, around_groups - between_days) / freedom
     if days_seen < MIN_DAYS:
-        return DayEffects(variance=0.0, correlation=0.0, session=session, days=days_seen)
-    # E[between_days] = (days_seen − 1) · session + coefficient · variance
+        return DayEffects(variance=0.0, correlation=0.0, session_variance=session_variance, days=days_seen)
+    # E[between_days] = (days_seen − 1) · session_variance + coefficient · variance
     coefficient = n - float((day_count[observed] ** 2).sum()) / n
-    variance = max(0.0, (between_days - (days_seen - 1) * session) / coefficient)
+    variance = max(0.0, (between_days - (days_seen - 1) * session_variance) / coefficient)
     return DayEffects(
         variance=variance,
         correlation=_correlation(day_deviation, day_count, variance),
-        session=session,
+        session_variance=session_variance,
         days=days_seen,
     )
 

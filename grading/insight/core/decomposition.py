@@ -1,12 +1,12 @@
 """The difference of the mean of two periods in four parts: other work, other results, other graders, other gaps.
 
 A period's mean is a function of four things: `share[k]`, the share of its sessions that are work of cell k;
-`graded[k]`, the share of those that have a value; `level[k]`, their mean as the reference grader would read them; and
-`scale[k]`, how much their graders read above the reference. It is
+`graded[k]`, the share of the cell's sessions that have a value; `level[k]`, their mean as the reference grader would
+read them; and `scale[k]`, how much their graders read above the reference. It is
 
     Σ share·graded·(level + scale) / Σ share·graded
 
-Each part is the change of the mean when one of the four goes from its value before to that after, averaged over all
+Each part is the change of the mean when one of the four goes from its earlier value to its later one, averaged over all
 orders in which the four can change: the Shapley value (Shorrocks, "Decomposition procedures for distributional
 analysis", Journal of Economic Inequality 2013). So the parts add up and depend on no order. Things that cannot be told
 apart change together and have one sum.
@@ -23,7 +23,7 @@ from grading.insight.core.bridge import GraderScale
 from grading.insight.core.cells import CellTable, Floats, GraderIdentity, group_sums
 from grading.insight.core.day_effects import DayEffects
 from grading.insight.core.means import Z90, mean_of
-from grading.insight.core.period_model import NO_BRIDGE, PeriodModel, find_joint, find_uncompared, model_periods
+from grading.insight.core.period_model import NO_BRIDGE, PeriodModel, find_inseparable, find_uncompared, model_periods
 from grading.insight.core.results import CategoryContribution, ChangePart, PartName, Span
 
 FACTORS = (PartName.MIX, PartName.WITHIN, PartName.GRADERS, PartName.MISSING)
@@ -35,8 +35,10 @@ Groups = Sequence[tuple[PartName, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeInputs:
-    """What a difference is computed from. `table` has the rows of both periods alone, each with at least one value. Its
-    column "grader" has the readers, and its measure "correction", if there is one, what people's grades add to them.
+    """What a difference is computed from. `table` has only rows of the two periods, and values in both periods.
+
+    Its column "grader" has the readers. Its measure "correction", if it has one, is what people's grades add to what
+    the readers gave.
     """
 
     table: CellTable
@@ -44,15 +46,15 @@ class ChangeInputs:
     after: Span
     measure: str
     scale: GraderScale
-    effects: DayEffects
+    day_effects: DayEffects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeParts:
     """The parts of a difference, in all and by category, and the difference with its 90 % interval.
 
-    `within_least` and `within_most` are as in `PeriodChange`. `uncompared`: the graders, old and new, that have to read
-    the same sessions so that they can be compared; None if that isn't what is missing.
+    `within_least` and `within_most` are as in `PeriodChange`. `uncompared` are two graders (old, new) that have to read
+    the same sessions so that they can be compared; None if graders are not why parts can't be told apart.
     """
 
     parts: tuple[ChangePart, ...]
@@ -76,28 +78,29 @@ class Coefficients:
 def decompose(inputs: ChangeInputs) -> ChangeParts:
     """Split the difference of the two periods' means into parts, by the module's formulas."""
     model = model_periods(inputs.table, inputs.after, inputs.measure, inputs.scale.graders)
-    joint, unconnected = find_joint(model, inputs.scale)
-    groups, reasons = merge_groups(joint)
-    has_scale = (PartName.GRADERS,) in groups
+    inseparable, unconnected = find_inseparable(model, inputs.scale)
+    groups, reasons = merge_groups(inseparable)
+    separates_graders = (PartName.GRADERS,) in groups
     coefficients = shapley_coefficients(model, groups)
-    values = cell_values(model, inputs.scale, coefficients, has_scale=has_scale)
-    errors = standard_errors(inputs, model, coefficients, has_scale=has_scale)
+    values = cell_values(model, inputs.scale, coefficients, separates_graders=separates_graders)
+    errors = standard_errors(inputs, model, coefficients, separates_graders=separates_graders)
     session_counts = _count_sessions(model)
     parts = []
     for group, why, cells, error in zip(groups, reasons, values, errors, strict=True):
         # A few sessions may have graders that nothing compares: how much these may differ widens the interval.
         slack = unconnected * MAX_OFFSET if group in {(PartName.WITHIN,), (PartName.GRADERS,)} else 0.0
-        value, half = float(cells.sum()), float(Z90 * error) + slack
+        value = float(cells.sum())
+        half = float(Z90 * error) + slack
         sessions = max(session_counts[name] for name in group)
         parts.append(
             ChangePart(names=group, value=value, low=value - half, high=value + half, sessions=sessions, why=why)
         )
-    # The coefficients of the whole difference, of which it is the only part.
+    # The whole difference, as if it were the only part.
     whole = Coefficients(
         on_level=coefficients.on_level.sum(axis=0, keepdims=True),
         on_scale=coefficients.on_scale.sum(axis=0, keepdims=True),
     )
-    half = float(Z90 * standard_errors(inputs, model, whole, has_scale=has_scale)[0])
+    half = float(Z90 * standard_errors(inputs, model, whole, separates_graders=separates_graders)[0])
     difference = float(values.sum())
     least, most = bound_within(model)
     return ChangeParts(
@@ -112,32 +115,35 @@ def decompose(inputs: ChangeInputs) -> ChangeParts:
     )
 
 
-def merge_groups(joint: Mapping[frozenset[PartName], str]) -> tuple[list[tuple[PartName, ...]], list[str]]:
-    """The parts to report, in the order of FACTORS, and why each is not identified, "" if it is.
+def merge_groups(inseparable: Mapping[frozenset[PartName], str]) -> tuple[list[tuple[PartName, ...]], list[str]]:
+    """The parts to report, in the order of FACTORS, and for each the reason why it is not identified, "" if it is.
 
-    `joint` maps factors that can't be told apart to the reason. Sets with a factor in common form one part.
+    `inseparable` maps sets of factors that can't be told apart to the reason. Sets with a factor in common form one
+    part.
     """
     group_of: dict[PartName, set[PartName]] = {name: {name} for name in FACTORS}
-    for names in joint:
+    for names in inseparable:
         merged = set[PartName]().union(*(group_of[name] for name in names))
         for name in merged:
             group_of[name] = merged
-    groups = list(dict.fromkeys(tuple(each for each in FACTORS if each in group_of[name]) for name in FACTORS))
+    groups = list(dict.fromkeys(tuple(other for other in FACTORS if other in group_of[name]) for name in FACTORS))
     reasons = []
     for group in groups:
-        own = dict.fromkeys(why for names, why in joint.items() if names <= set(group))
-        reasons.append("; ".join(own))
+        group_reasons = dict.fromkeys(why for names, why in inseparable.items() if names <= set(group))
+        reasons.append("; ".join(group_reasons))
     return groups, reasons
 
 
 def shapley_coefficients(model: PeriodModel, groups: Groups) -> Coefficients:
     """The Shapley value of each group as a linear function of the levels and scales of both periods.
 
-    It is the mean over all orders in which the groups may change: the mean with the group changed minus that without,
-    given those that changed before. Of n groups, a set of k others comes before it in k!·(n − k − 1)! of n! orders.
+    In each order in which the groups may change, a group adds a step: the mean once it has changed minus the mean just
+    before. The Shapley value is the average step over all orders. Of the n! orders of n groups, k!·(n − k − 1)! have a
+    given set of k others before the group.
     """
-    size, n = model.mean.shape[1], len(groups)
-    on_level, on_scale = np.zeros((n, 2, size)), np.zeros((n, 2, size))
+    n = len(groups)
+    cells = model.mean.shape[1]
+    on_level, on_scale = np.zeros((n, 2, cells)), np.zeros((n, 2, cells))
     for group in range(n):
         others = [number for number in range(n) if number != group]
         for k in range(n):
@@ -156,14 +162,17 @@ def _periods_of(groups: Groups, changed: Sequence[int]) -> dict[PartName, int]:
     return {name: int(number in changed) for number, group in enumerate(groups) for name in group}
 
 
-def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficients, *, has_scale: bool) -> Floats:
-    """The contribution of each cell to each part, with the shape (parts, cells).
+def cell_values(
+    model: PeriodModel, scale: GraderScale, coefficients: Coefficients, *, separates_graders: bool
+) -> Floats:
+    """The contribution of each cell to each part, with the shape (parts, cells). `separates_graders`: the graders'
+    offsets are a part of their own.
 
     Levels are relative to the overall mean, so that a cell's contribution to the mix does not depend on the zero of the
     measure. This leaves the sum over all cells unchanged, because the coefficients of each part add up to 0.
     """
     levels = model.at_source(model.mean + model.correction)
-    if has_scale:
+    if separates_graders:
         grader_shift = model.at_source(model.grader_share @ scale.offsets) + model.at_source(model.correction)
         levels = levels - grader_shift
     else:
@@ -174,11 +183,13 @@ def cell_values(model: PeriodModel, scale: GraderScale, coefficients: Coefficien
     return np.asarray(from_level + from_graders, dtype=np.float64)
 
 
-def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coefficients, *, has_scale: bool) -> Floats:
+def standard_errors(
+    inputs: ChangeInputs, model: PeriodModel, coefficients: Coefficients, *, separates_graders: bool
+) -> Floats:
     """The standard error of each part, from the errors of the cells' means, of whole days and of the graders' offsets.
 
-    Which work arrived and which sessions were graded is observed, and has no error. `has_scale`: the graders' offsets
-    are a part of their own, and taken out of the levels.
+    Which work arrived and which sessions were graded is observed, and has no error. `separates_graders`: the graders'
+    offsets are a part of their own, and are taken out of the levels.
     """
     scale = inputs.scale
     # The coefficients of what was observed. The mean of one period and cell may stand for the levels of both periods.
@@ -187,35 +198,36 @@ def standard_errors(inputs: ChangeInputs, model: PeriodModel, coefficients: Coef
     for period in (0, 1):
         for cell, source in enumerate(model.source[period]):
             on_mean[:, source, cell] += coefficients.on_level[:, period, cell]
-            if has_scale:
+            if separates_graders:
                 change = coefficients.on_scale[:, period, cell] - coefficients.on_level[:, period, cell]
                 on_offset += np.outer(change, model.grader_share[source, cell])
     variance_of_mean = np.divide(
-        inputs.effects.session, model.count, out=np.zeros_like(model.count), where=model.count > 0
+        inputs.day_effects.session_variance, model.count, out=np.zeros_like(model.count), where=model.count > 0
     )
     variance = (on_mean**2 * variance_of_mean).sum(axis=(1, 2))
     on_day = _day_coefficients(inputs, model, on_mean)
-    variance += _quadratic_form(on_day, inputs.effects.covariance(on_day.shape[1]))
+    variance += _quadratic_form(on_day, inputs.day_effects.covariance(on_day.shape[1]))
     variance += _quadratic_form(on_offset, scale.covariance)
     return np.asarray(np.sqrt(variance), dtype=np.float64)
 
 
 def _day_coefficients(inputs: ChangeInputs, model: PeriodModel, on_mean: Floats) -> Floats:
-    """The coefficients of the effects of whole days, (parts, days), from those of the cells' means `on_mean`.
+    """The coefficients of the effects of whole days, (parts, days). `on_mean` are the coefficients of the cells' means.
 
-    A row of the table has a part in its cell's mean in proportion to its number of values.
+    A row of the table contributes to its cell's mean in proportion to its number of values.
     """
     table = inputs.table
     period = (table.days >= inputs.after.first.toordinal()).astype(int)
-    count, count_of_cell = table.sums[inputs.measure].count, model.count[period, model.work.codes]
+    count = table.sums[inputs.measure].count
+    count_of_cell = model.count[period, model.work.codes]
     share = np.divide(count, count_of_cell, out=np.zeros_like(count), where=count_of_cell > 0)
     on_row = on_mean[:, period, model.work.codes] * share
     first, last = int(table.days.min()), int(table.days.max())
-    return np.array([group_sums(table.days - first, part, last - first + 1) for part in on_row])
+    return np.array([group_sums(table.days - first, on_row_of_part, last - first + 1) for on_row_of_part in on_row])
 
 
 def _quadratic_form(coefficients: Floats, covariance: Floats) -> Floats:
-    """The variance c·C·c of each row c of `coefficients`, (parts,), with C the `covariance`."""
+    """The variance c·C·c of each row c of `coefficients`, as an array (parts,); C is the `covariance`."""
     return np.asarray(((coefficients @ covariance) * coefficients).sum(axis=1), dtype=np.float64)
 
 
@@ -224,13 +236,13 @@ def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
     those without a grade.
     """
     values_of_grader = (model.grader_share * model.count[:, :, None]).sum(axis=1)
-    graders = values_of_grader / values_of_grader.sum(axis=1, keepdims=True)
-    common = (model.count > 0).all(axis=0)
+    overall_grader_share = values_of_grader / values_of_grader.sum(axis=1, keepdims=True)
+    in_both = (model.count > 0).all(axis=0)
     changed_work = float(np.abs(np.diff(model.share, axis=0)).sum() / 2 * model.sessions[1].sum())
-    changed_graders = float(np.abs(np.diff(graders, axis=0)).sum() / 2 * model.count[1].sum())
+    changed_graders = float(np.abs(np.diff(overall_grader_share, axis=0)).sum() / 2 * model.count[1].sum())
     return {
         PartName.MIX: round(changed_work),
-        PartName.WITHIN: round(float(model.count[1, common].sum())),
+        PartName.WITHIN: round(float(model.count[1, in_both].sum())),
         PartName.GRADERS: round(changed_graders),
         PartName.MISSING: round(float((model.sessions - model.count).sum())),
     }
@@ -239,33 +251,34 @@ def _count_sessions(model: PeriodModel) -> dict[PartName, int]:
 def _split_by_category(
     inputs: ChangeInputs, model: PeriodModel, values: Floats, groups: Groups, reasons: Sequence[str]
 ) -> tuple[CategoryContribution, ...]:
-    """Each category's share of the parts of the change, the category with the most sessions first. `values` has a row
-    for each of `groups` and a column for each cell of the work model.
+    """Each category's share of the parts of the change, the category with the most sessions first.
+
+    `values` has a row for each of `groups` and a column for each cell of the model. `reasons` are by group too.
     """
-    changes = []
+    contributions = []
     categories = np.array(model.work.categories)
     for name in dict.fromkeys(model.work.categories):
         cells = categories == name
         rows = inputs.table.where(cells[model.work.codes])
-        own = values[:, cells].sum(axis=1)
+        category_values = values[:, cells].sum(axis=1)
         sessions = round(float(rows.sessions.sum()))
         parts = tuple(
-            ChangePart(names=group, value=float(each), low=None, high=None, sessions=sessions, why=why)
-            for group, each, why in zip(groups, own, reasons, strict=True)
+            ChangePart(names=group, value=float(value), low=None, high=None, sessions=sessions, why=why)
+            for group, value, why in zip(groups, category_values, reasons, strict=True)
         )
-        change = CategoryContribution(
+        contribution = CategoryContribution(
             name=name,
             before=mean_of(rows.during(inputs.before), inputs.measure),
             after=mean_of(rows.during(inputs.after), inputs.measure),
             parts=parts,
-            difference=float(own.sum()),
+            difference=float(category_values.sum()),
         )
-        changes.append(change)
-    return tuple(sorted(changes, key=lambda change: -change.after.sessions - change.before.sessions))
+        contributions.append(contribution)
+    return tuple(sorted(contributions, key=lambda category: -category.after.sessions - category.before.sessions))
 
 
 def bound_within(model: PeriodModel) -> tuple[float, float]:
-    """The part "within", if all missing values were 0, and if all were 1: the smaller first."""
+    """The part "within" if all missing values were 0, and if all were 1. The smaller result comes first."""
     coefficients = shapley_coefficients(model, [(name,) for name in FACTORS])
     weights = coefficients.on_level[FACTORS.index(PartName.WITHIN)]
     results = []

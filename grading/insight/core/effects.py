@@ -37,6 +37,9 @@ FEW = "too few sessions or days"
 
 # Marks that can't be told apart, the newest first.
 MarkGroup = tuple[TimeMark, ...]
+# How far a measure may have (fallen, risen) only because grades are missing; both are at least 0.
+Guard = tuple[float, float]
+NO_GUARD: Guard = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +78,19 @@ def _count_between(table: CellTable, older: TimeMark, newer: TimeMark) -> float:
 
 
 def came_after(table: CellTable, mark: TimeMark, marks: Sequence[TimeMark]) -> Booleans:
-    """Whether each cell came after the mark.
+    """For each cell, whether it came after the mark.
 
     For a new version or model: the cells that ran with it, or with a later one of the same harness. For other marks:
-    the cells of later days; if the mark is about a project or an agent, only theirs.
+    the cells of later days; if the mark is about a project or an agent, only the cells of that project or agent.
     """
     if mark.kind in {MarkKind.VERSION, MarkKind.MODEL}:
-        later = {
-            each.value
-            for each in marks
-            if (each.kind, each.harness) == (mark.kind, mark.harness) and each.at >= mark.at
+        later_values = {
+            other.value
+            for other in marks
+            if (other.kind, other.harness) == (mark.kind, mark.harness) and other.at >= mark.at
         }
         name = "version" if mark.kind is MarkKind.VERSION else "model"
-        return table.columns["harness"].is_one_of({mark.harness}) & table.columns[name].is_one_of({*later})
+        return table.columns["harness"].is_one_of({mark.harness}) & table.columns[name].is_one_of({*later_values})
     rows = np.asarray(table.days > mark.day.toordinal(), dtype=bool)
     if mark.project:
         rows = rows & table.columns["project"].is_one_of({mark.project})
@@ -103,18 +106,19 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
     """
     if not inputs.groups:
         return []
-    everything = fit_groups(inputs, inputs.table, measure.name, is_reward=is_reward)
+    all_work = fit_groups(inputs, inputs.table, measure.name, is_reward=is_reward)
     recurring = select_recurring(inputs.tasks, measure.name)
     tasks = fit_groups(inputs, recurring, measure.name, is_reward=is_reward)
-    guards = missing_guards(inputs, measure.name) if is_reward else [(0.0, 0.0)] * len(inputs.groups)
+    guards = missing_guards(inputs, measure.name) if is_reward else [NO_GUARD] * len(inputs.groups)
     effects = []
     for number, group in enumerate(inputs.groups):
-        whole, on_tasks = everything.bound(number, 1 - LEVEL), tasks.bound(number, TASK_MISS)
-        counts = everything.counts(number)
-        is_reference = on_tasks is not None and _count_tasks(tasks, number) >= MIN_TASKS
-        deciding = on_tasks if is_reference else None
-        value, low, high = _numbers(whole)
-        task_value, task_low, task_high = _numbers(deciding)
+        on_all_work = all_work.bound(number, 1 - LEVEL)
+        on_tasks = tasks.bound(number, TASK_MISS)
+        counts = all_work.counts(number)
+        has_enough_tasks = on_tasks is not None and _count_tasks(tasks, number) >= MIN_TASKS
+        deciding = on_tasks if has_enough_tasks else None
+        value, low, high = _effect_and_interval(on_all_work)
+        task_value, task_low, task_high = _effect_and_interval(deciding)
         effect = MarkEffect(
             marks=group,
             measure=measure,
@@ -125,13 +129,13 @@ def estimate_effects(inputs: EffectInputs, measure: Measure, *, is_reward: bool)
             after=counts.after,
             days_before=counts.days_before,
             days_after=counts.days_after,
-            tasks=_count_tasks(tasks, number) if is_reference else 0,
-            finding=decide_finding(measure, whole, deciding, guards[number]),
-            why="" if whole else _why(everything, number, is_reward=is_reward),
+            tasks=_count_tasks(tasks, number) if has_enough_tasks else 0,
+            finding=decide_finding(measure, on_all_work, deciding, guards[number]),
+            why="" if on_all_work else _why_no_interval(all_work, number, is_reward=is_reward),
             task_effect=task_value,
             task_low=task_low,
             task_high=task_high,
-            p_value=None if whole is None else _p_value(whole, guards[number]),
+            p_value=None if on_all_work is None else _p_value(on_all_work, guards[number]),
         )
         effects.append(effect)
     return effects
@@ -148,13 +152,14 @@ class EffectBound:
     scale: float
 
 
-def _p_value(bound: EffectBound, guard: tuple[float, float]) -> float:
+def _p_value(bound: EffectBound, guard: Guard) -> float:
     """The anytime-valid p-value of the part of an effect that missing grades can't explain (`missing_guards`)."""
-    beyond = max(0.0, -bound.effect - guard[0], bound.effect - guard[1])
-    return anytime_p(beyond, bound.information, bound.scale)
+    fall, rise = guard
+    beyond_guard = max(0.0, -bound.effect - fall, bound.effect - rise)
+    return anytime_p(beyond_guard, bound.information, bound.scale)
 
 
-def _numbers(bound: EffectBound | None) -> tuple[float | None, float | None, float | None]:
+def _effect_and_interval(bound: EffectBound | None) -> tuple[float | None, float | None, float | None]:
     return (None, None, None) if bound is None else (bound.effect, bound.low, bound.high)
 
 
@@ -171,24 +176,24 @@ class SideCounts(NamedTuple):
 class GroupFit:
     """The steps of all groups, fitted together to the cells of `table` that have values.
 
-    `after[i, g]`: whether cell i came after group g. `comparable[i, g]`: whether the marks of group g are about the
-    work of cell i at all. `offset_variance[g]`: the variance of the step of group g due to errors of graders' offsets.
+    `after[i, g]`: whether cell i came after group g. `is_about[i, g]`: whether a mark of group g is about the sessions
+    of cell i at all. `offset_variance[g]`: the variance of the step of group g due to errors of graders' offsets.
     """
 
     table: CellTable
     measure: str
     groups: Sequence[MarkGroup]
     after: Booleans
-    comparable: Booleans
+    is_about: Booleans
     fit: StepFit | None
     offset_variance: Floats
 
     def counts(self, number: int) -> SideCounts:
         """The sessions and days before and after the group with this index."""
         count = self.table.sums[self.measure].count
-        after, comparable = self.after[:, number], self.comparable[:, number]
+        after = self.after[:, number]
         first = min(mark.day for mark in self.groups[number]).toordinal()
-        before = comparable & ~after & (self.table.days < first)
+        before = self.is_about[:, number] & ~after & (self.table.days < first)
         return SideCounts(
             before=round(float(count[before].sum())),
             after=round(float(count[after].sum())),
@@ -197,8 +202,10 @@ class GroupFit:
         )
 
     def bound(self, number: int, miss: float) -> EffectBound | None:
-        """The effect of the group with this index, and its interval by a confidence sequence that is ever wrong with
-        the probability `miss`. None if there are too few sessions or days, or the interval is too wide to say anything.
+        """The effect of the group with this index, and its interval by a confidence sequence.
+
+        `miss` is the probability that the interval is ever wrong. None if there are too few sessions or days, or the
+        interval is too wide to say anything.
         """
         counts = self.counts(number)
         if self.fit is None or min(counts.before, counts.after) < MIN_SESSIONS:
@@ -206,7 +213,8 @@ class GroupFit:
         if counts.days_before < MIN_DAYS_BEFORE or counts.days_after < MIN_DAYS_AFTER:
             return None
         variance = float(self.fit.covariance[number, number]) + float(self.offset_variance[number])
-        information, scale = 1 / variance, SCALE * self.fit.deviation
+        information = 1 / variance
+        scale = SCALE * self.fit.deviation
         half = half_width(information, scale, miss)
         if half > MAX_HALF_WIDTH * self.fit.deviation:
             return None
@@ -218,11 +226,12 @@ def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_rewar
     """Fit the steps of all groups together. If the table has tasks, work is alike only within a task."""
     table = table.where(table.sums[measure].count > 0)
     shape = (len(table), len(inputs.groups))
-    after, comparable = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    after = np.zeros(shape, dtype=bool)
+    is_about = np.zeros(shape, dtype=bool)
     for number, group in enumerate(inputs.groups):
         for mark in group:
             after[:, number] |= came_after(table, mark, inputs.marks)
-            comparable[:, number] |= _is_about(table, mark)
+            is_about[:, number] |= _is_about(table, mark)
     no_columns = np.zeros((len(table), 0))
     graders, shifted = grader_columns(table, measure, inputs.scale) if is_reward else (no_columns, table)
     design = np.column_stack([after.astype(np.float64), *_nuisance(table, measure), graders])
@@ -240,14 +249,14 @@ def fit_groups(inputs: EffectInputs, table: CellTable, measure: str, *, is_rewar
         measure=measure,
         groups=inputs.groups,
         after=after,
-        comparable=comparable,
+        is_about=is_about,
         fit=fit,
         offset_variance=variance,
     )
 
 
 def _is_about(table: CellTable, mark: TimeMark) -> Booleans:
-    """Whether the mark is about each cell: about its harness, project or agent, or about all sessions."""
+    """For each cell, whether the mark is about it: about its harness, project or agent, or about all sessions."""
     rows = np.ones(len(table), dtype=bool)
     for name in ("harness", "project", "agent"):
         value = getattr(mark, name)
@@ -273,8 +282,8 @@ def indicators(codes: Integers) -> Floats:
 
 
 def grader_columns(table: CellTable, measure: str, scale: GraderScale) -> tuple[Floats, CellTable]:
-    """Adjust for graders: a column for each component of graders, which can't be compared with one another, and the
-    table with the graders' offsets within their component subtracted.
+    """Adjust for graders: an indicator column for each component of graders, and the table with the graders' offsets
+    within their component subtracted. Graders of different components can't be compared.
     """
     column = table.columns["grader"]
     labels = [cast("GraderIdentity", label) for label in column.labels]
@@ -287,8 +296,8 @@ def grader_columns(table: CellTable, measure: str, scale: GraderScale) -> tuple[
 def _offset_variance(table: CellTable, measure: str, design: Floats, scale: GraderScale, groups: int) -> Floats:
     """The variance of each of the first `groups` coefficients due to errors of the graders' offsets.
 
-    A coefficient is linear in the offsets: `on_offset` has the coefficients of a regression of each grader's sessions
-    (1 if it read the session, else 0) on the design.
+    A coefficient is linear in the offsets. How it depends on a grader's offset is the coefficient in a regression of
+    that grader's sessions (1 if it read the session, else 0) on the design.
     """
     if not scale.covariance.any():
         return np.zeros(groups)
@@ -300,7 +309,7 @@ def _offset_variance(table: CellTable, measure: str, design: Floats, scale: Grad
     return np.asarray(((on_offset @ scale.covariance) * on_offset).sum(axis=1), dtype=np.float64)
 
 
-def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, float]]:
+def missing_guards(inputs: EffectInputs, measure: str) -> list[Guard]:
     """For each group: how far the mean may have (fallen, risen) only because other sessions lack a grade than before.
 
     The change of the share of sessions without a grade is estimated like any effect. If it is beyond chance, the
@@ -313,22 +322,24 @@ def missing_guards(inputs: EffectInputs, measure: str) -> list[tuple[float, floa
     is_missing = MeasureSums(count=table.sessions, total=missing, squares=missing)  # a measure of 1 or 0
     fitted = fit_groups(inputs, replace(table, sums={name: is_missing}), name, is_reward=False)
     if fitted.fit is None:
-        return [(0.0, 0.0)] * len(inputs.groups)
+        return [NO_GUARD] * len(inputs.groups)
     mean = float(sums.total.sum()) / max(1.0, float(sums.count.sum()))
     guards = []
     for number in range(len(inputs.groups)):
         change = float(fitted.fit.coefficients[number])
         half_width = Z90 * float(np.sqrt(fitted.fit.covariance[number, number]))
         share = abs(change) if abs(change) > half_width else 0.0
-        # If that share of rewards of 1, or of 0, was removed or added, the mean changed by this much.
-        by_best, by_worst = share * (1 - mean), share * mean
+        # How much the mean changes if this share of sessions, all with reward 1 or all with 0, loses or gets grades.
+        by_best = share * (1 - mean)
+        by_worst = share * mean
         guards.append((by_best, by_worst) if change > 0 else (by_worst, by_best))
     return guards
 
 
 def select_recurring(table: CellTable, measure: str) -> CellTable:
-    """The cells of those tasks that have values on two days or more; at most the MAX_TASKS with the most sessions."""
-    count, tasks = table.sums[measure].count, table.columns["task"]
+    """The cells of the tasks that have values on two days or more; at most the MAX_TASKS with the most sessions."""
+    count = table.sums[measure].count
+    tasks = table.columns["task"]
     size = len(tasks.labels)
     if not size:
         return table
@@ -342,8 +353,9 @@ def select_recurring(table: CellTable, measure: str) -> CellTable:
 
 
 def _count_tasks(fitted: GroupFit, number: int) -> int:
-    """How many tasks have sessions on both sides of the group with this index; 0 if one side has too few sessions."""
-    tasks, counts = fitted.table.columns["task"], fitted.counts(number)
+    """How many tasks have sessions on both sides of the group with this index; 0 if a side has too few sessions."""
+    tasks = fitted.table.columns["task"]
+    counts = fitted.counts(number)
     if min(counts.before, counts.after) < MIN_TASK_SESSIONS:
         return 0
     after = fitted.after[:, number]
@@ -351,32 +363,31 @@ def _count_tasks(fitted: GroupFit, number: int) -> int:
 
 
 def decide_finding(
-    measure: Measure, whole: EffectBound | None, tasks: EffectBound | None, guard: tuple[float, float]
+    measure: Measure, on_all_work: EffectBound | None, on_tasks: EffectBound | None, guard: Guard
 ) -> EffectFinding:
-    """What an effect shows. `tasks` is the effect on recurring tasks alone, None if too few recur; `guard` is how far
-    the measure may have (fallen, risen) because grades are missing.
-    """
-    if whole is None:
+    """What an effect shows. `on_tasks` is the effect on recurring tasks alone, None if too few recur."""
+    if on_all_work is None:
         return EffectFinding.NOT_ENOUGH
     if not measure.better:
-        return EffectFinding.CHANGED if _side(whole, (0.0, 0.0)) else EffectFinding.UNCLEAR
-    on_tasks = _side(tasks, guard) * measure.better if tasks else 0
-    if on_tasks:
-        return EffectFinding.WORSE if on_tasks < 0 else EffectFinding.BETTER
-    overall = _side(whole, guard) * measure.better
-    if overall:
-        return EffectFinding.HARDER_OR_WORSE if overall < 0 else EffectFinding.EASIER_OR_BETTER
+        return EffectFinding.CHANGED if _direction(on_all_work, NO_GUARD) else EffectFinding.UNCLEAR
+    for_better_on_tasks = _direction(on_tasks, guard) * measure.better if on_tasks else 0
+    if for_better_on_tasks:
+        return EffectFinding.WORSE if for_better_on_tasks < 0 else EffectFinding.BETTER
+    for_better = _direction(on_all_work, guard) * measure.better
+    if for_better:
+        return EffectFinding.HARDER_OR_WORSE if for_better < 0 else EffectFinding.EASIER_OR_BETTER
     return EffectFinding.UNCLEAR
 
 
-def _side(bound: EffectBound, guard: tuple[float, float]) -> int:
+def _direction(bound: EffectBound, guard: Guard) -> int:
     """-1 if the effect is below 0 beyond chance and beyond the guard, 1 if it is above, else 0."""
-    if bound.high + guard[0] < 0:
+    fall, rise = guard
+    if bound.high + fall < 0:
         return -1
-    return 1 if bound.low - guard[1] > 0 else 0
+    return 1 if bound.low - rise > 0 else 0
 
 
-def _why(fitted: GroupFit, number: int, *, is_reward: bool) -> str:
+def _why_no_interval(fitted: GroupFit, number: int, *, is_reward: bool) -> str:
     """Why the effect of the group with this index has no interval."""
     kinds = {mark.kind for mark in fitted.groups[number]}
     return NO_BRIDGE if is_reward and kinds & GRADER_MARKS else FEW

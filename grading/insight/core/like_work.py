@@ -20,7 +20,9 @@ MAX_HALF_WIDTH = 0.15
 
 
 class _Cards(NamedTuple):
-    """The cards of a table: their names (harness, model), the card of each row, and whether its work is shared."""
+    """The cards of a table: their names (harness, model), and for each row its card (an index) and whether its work is
+    shared (1 or 0).
+    """
 
     names: list[tuple[str, str]]
     codes: Integers
@@ -32,31 +34,34 @@ def compare_on_like_work(table: CellTable, measures: Sequence[str], scale: Grade
     minutes; `table` has columns category, project, harness, model and grader.
     """
     cards = _find_cards(table)
-    fits = [_fit_cards(table, measure, cards, scale, is_reward=place == 0) for place, measure in enumerate(measures)]
+    reward_measure = measures[0]
+    fits = [_fit_cards(table, name, cards, scale, is_reward=name == reward_measure) for name in measures]
+    reward_fit = fits[0]
     order = sorted(range(len(cards.names)), key=lambda card: (-table.sessions[cards.codes == card].sum(), card))
-    reasons = {card: _reason(table, measures[0], cards, card, fits[0]) for card in order}
-    enough = [card for card in order if not reasons[card]]
-    result = []
+    reasons = {card: _why_no_figures(table, reward_measure, cards, card, reward_fit) for card in order}
+    with_figures = [card for card in order if not reasons[card]]
+    agent_cards = []
     for card in order:
         rows = table.where(cards.codes == card)
         is_shared = cards.is_shared[cards.codes == card]
+        harness, model = cards.names[card]
         why = reasons[card]
-        means = [
+        reward, cost, minutes = (
             None if why else _card_mean(rows, fit, card, measure) for fit, measure in zip(fits, measures, strict=True)
-        ]
-        each = AgentCard(
-            harness=cards.names[card][0],
-            model=cards.names[card][1],
+        )
+        agent_card = AgentCard(
+            harness=harness,
+            model=model,
             sessions=round(float(rows.sessions.sum())),
-            shared=round(float((rows.sums[measures[0]].count * is_shared).sum())),
-            reward=means[0],
-            cost=means[1],
-            minutes=means[2],
-            is_best=card in enough and _is_best(fits[0], card, enough),
+            shared=round(float((rows.sums[reward_measure].count * is_shared).sum())),
+            reward=reward,
+            cost=cost,
+            minutes=minutes,
+            is_best=card in with_figures and _is_best(reward_fit, card, with_figures),
             why=why,
         )
-        result.append(each)
-    return tuple(result)
+        agent_cards.append(agent_card)
+    return tuple(agent_cards)
 
 
 def _find_cards(table: CellTable) -> _Cards:
@@ -81,7 +86,8 @@ def _fit_cards(table: CellTable, measure: str, cards: _Cards, scale: GraderScale
     The coefficients of the fit are these means, in the order of the cards. None without values.
     """
     chosen = (table.sums[measure].count > 0) & ((cards.is_shared > 0) | (len(cards.names) == 1))
-    rows, card = table.where(chosen), cards.codes[chosen]
+    rows = table.where(chosen)
+    card = cards.codes[chosen]
     if not len(rows):
         return None
     count = rows.sums[measure].count
@@ -99,8 +105,8 @@ def _fit_cards(table: CellTable, measure: str, cards: _Cards, scale: GraderScale
     return fit_steps(StepData(design=design, days=days, count=count, total=sums.total, squares=sums.squares))
 
 
-def _reason(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepFit | None) -> str:
-    """Why a card has no figures, "" if it has."""
+def _why_no_figures(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepFit | None) -> str:
+    """Why a card has no figures; "" if it has figures."""
     rows = cards.codes == card
     shared = float((table.sums[measure].count * cards.is_shared)[rows].sum())
     if len(cards.names) == 1:
@@ -114,7 +120,7 @@ def _reason(table: CellTable, measure: str, cards: _Cards, card: int, fit: StepF
 
 
 def _card_mean(rows: CellTable, fit: StepFit | None, card: int, measure: str) -> Mean | None:
-    """The card's mean on like work with its 90 % interval, and the counts of its own `rows`; None without values."""
+    """The card's mean on like work with its 90 % interval, and the counts of its `rows`. None without values."""
     plain = mean_of(rows, measure)
     if fit is None or not plain.known:
         return None
@@ -130,9 +136,9 @@ def _card_mean(rows: CellTable, fit: StepFit | None, card: int, measure: str) ->
     )
 
 
-def _is_best(fit: StepFit | None, card: int, enough: Sequence[int]) -> bool:
-    """Whether a card is above each other one beyond chance, all comparisons together (Bonferroni)."""
-    others = [other for other in enough if other != card]
+def _is_best(fit: StepFit | None, card: int, cards: Sequence[int]) -> bool:
+    """Whether a card is above all other `cards` beyond chance, allowing for the number of comparisons (Bonferroni)."""
+    others = [other for other in cards if other != card]
     if fit is None or not others:
         return False
     from scipy.special import ndtri  # large: needed only if there is something to compare

@@ -20,7 +20,7 @@ def mean_of(table: CellTable, measure: str) -> Mean:
     """The mean of a measure over a table, with a 90 % interval.
 
     Sessions of one day are alike, so days are the sample (ratio estimator of clusters: Cochran, "Sampling Techniques",
-    1977, section 9A.1). With fewer than MIN_CLUSTERS days, sessions are.
+    1977, section 9A.1). With fewer than MIN_CLUSTERS days, sessions are the sample.
     """
     sums = table.sums[measure]
     known, total = float(sums.count.sum()), float(sums.total.sum())
@@ -60,10 +60,12 @@ def half_width(table: CellTable, measure: str, value: float) -> float | None:
     totals = group_sums(day, sums.total, int(day.max()) + 1)
     days = int((counts > 0).sum())
     if days < MIN_CLUSTERS:
-        freedom, variance = known - 1, _squared_deviations(sums, value) / known / (known - 1)
+        freedom = known - 1
+        variance = _squared_deviations(sums, value) / known / (known - 1)
     else:
+        freedom = float(days - 1)
         residual = totals - value * counts
-        freedom, variance = float(days - 1), float((residual**2).sum()) / known**2 * days / (days - 1)
+        variance = float((residual**2).sum()) / known**2 * days / (days - 1)
     if variance < ROUNDING * max(1.0, value**2):
         return None
     from scipy.special import stdtrit  # large, and not needed for a page without an interval

@@ -20,7 +20,7 @@ class MeasureUnit(StrEnum):
 class Measure:
     """A number that each session has or lacks.
 
-    `better`: 1 if more is better, -1 if less is, 0 if neither, so that nothing is called worse.
+    `better` is 1 if more is better, and -1 if less is better. With 0 neither is, and no change is called worse.
     """
 
     name: str

@@ -14,7 +14,7 @@ from grading.insight.core.cells import Floats, Integers, group_sums
 DAY_RATIOS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75)
 # The prior precision of each coefficient, for values with a standard deviation of 1. It matters only for coefficients
-# that the data don't determine (of equal columns, or of one that is always 0), to which it gives a large variance.
+# that the data don't determine (of equal columns, or of a column that is always 0): it gives these a large variance.
 RIDGE = 0.01
 
 
@@ -44,7 +44,7 @@ class StepFit:
 
 
 class _Moments(NamedTuple):
-    """Sums over sessions: Xᵀ·X, Xᵀ·y and yᵀ·y, with X the design and y the values; and by day X, y and their number."""
+    """Sums over sessions, with X the design and y the values: Xᵀ·X, Xᵀ·y and yᵀ·y. By day: X, y, and the count."""
 
     columns: Floats
     values: Floats
@@ -90,7 +90,7 @@ def fit_steps(data: StepData) -> StepFit | None:
 
 
 def _moments(data: StepData, mean: float, deviation: float) -> _Moments:
-    """The sums over sessions, over all and by day, of values with mean 0 and standard deviation 1."""
+    """The sums over all sessions and by day, for values that are scaled to mean 0 and standard deviation 1."""
     total = (data.total - mean * data.count) / deviation
     squares = (data.squares - 2 * mean * data.total + mean**2 * data.count) / deviation**2
     weighted = data.design * data.count[:, None]
@@ -116,7 +116,8 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
     """
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
-    columns, values, square, log = moments.columns, moments.values, moments.square, 0.0
+    columns, values, square = moments.columns, moments.values, moments.square
+    log = 0.0
     if ratio > 0:
         days = len(moments.day_count)
         scale = 1 / (ratio * (1 - correlation**2))
@@ -127,7 +128,8 @@ def _solve(moments: _Moments, ratio: float, correlation: float, freedom: float) 
         factor = cholesky_banded(bands)
         sums = np.column_stack([moments.day_columns, moments.day_values])
         shrunk = sums.T @ cho_solve_banded((factor, False), sums)
-        columns, values = columns - shrunk[:-1, :-1], values - shrunk[:-1, -1]
+        columns = columns - shrunk[:-1, :-1]
+        values = values - shrunk[:-1, -1]
         square -= float(shrunk[-1, -1])
         # Half of the log of the determinant of I + N D, with D the covariance of days and N their sessions.
         log = -float(np.log(factor[1]).sum()) - 0.5 * (

@@ -32,11 +32,13 @@ MANY_MISSING = "many sessions have no grade"
 class PeriodModel:
     """Two periods by cell of like work. Arrays have a row for each period (0, 1) and a column for each cell.
 
-    `sessions` and `count` are the numbers of sessions and of those with a value. `mean` is that of the readings, and
-    `correction` what people's corrections add to it on average. `source[p, k]` is the period whose level is used for
-    period p: the other one if p has no value in cell k. `grader_share[p, k, g]` is the share of grader g in the values
-    of a cell. `share` and `graded` are as in `decomposition`. `one_sided` is the share of values of cells that only one
-    period has, and `nameless` that of work without category and project, each of the period with more of it.
+    `sessions` counts sessions, and `count` those with a value. `mean` is the mean of the readings, and `correction`
+    what people's corrections add to it on average. `source[p, k]` is the period whose level is used for period p: the
+    other period if p has no value in cell k. `grader_share[p, k, g]` is the share of grader g in the values of a cell.
+    `share` and `graded` are as in `decomposition`.
+
+    `one_sided` is the share of a period's values in cells that the other period lacks, and `nameless` the share of its
+    values on work without category and project. Both are those of the period with the larger share.
     """
 
     work: WorkCells
@@ -59,7 +61,7 @@ class PeriodModel:
         return np.asarray(product / product.sum(), dtype=np.float64)
 
     def at_source(self, values: Floats) -> Floats:
-        """The `values` (periods, cells), each taken from the period that is used for it (`source`)."""
+        """`values` (periods, cells) with each value taken from the period that is used for it, `source`."""
         return np.asarray(values[self.source, np.arange(self.source.shape[1])], dtype=np.float64)
 
 
@@ -88,18 +90,20 @@ def _model(
         """Sums of the rows' values, (periods, cells)."""
         return np.array([group_sums(work.codes, values * side, size) for side in (1 - is_after, is_after)])
 
-    corrected = table.sums["correction"].total if "correction" in table.sums else np.zeros(len(table))
-    sessions, count, total = by_cell(table.sessions), by_cell(sums.count), by_cell(sums.total - corrected)
+    corrections = table.sums["correction"].total if "correction" in table.sums else np.zeros(len(table))
+    sessions = by_cell(table.sessions)
+    count = by_cell(sums.count)
+    total = by_cell(sums.total - corrections)
     mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-    correction = np.divide(by_cell(corrected), count, out=np.zeros_like(total), where=count > 0)
+    correction = np.divide(by_cell(corrections), count, out=np.zeros_like(total), where=count > 0)
     period = np.array([[0], [1]])
     source = np.where(count > 0, period, 1 - period)
     is_grader = np.array([_is_grader(table, grader) for grader in graders], dtype=np.float64)
     grader_count = np.stack([by_cell(sums.count * rows) for rows in is_grader], axis=2)
     graded_share = np.divide(count, sessions, out=np.zeros_like(count), where=sessions > 0)
-    # Where a period has no session of a cell, how many would be graded is taken from the other.
+    # If a period has no session of a cell, the other period tells which share would be graded.
     graded = np.where(sessions > 0, graded_share, graded_share[::-1])
-    common = (count > 0).all(axis=0)
+    in_both = (count > 0).all(axis=0)
     nameless = (table.columns["category"].is_one_of({""})) & table.columns["project"].is_one_of({""})
     return PeriodModel(
         work=work,
@@ -113,7 +117,7 @@ def _model(
         ),
         share=sessions / sessions.sum(axis=1, keepdims=True),
         graded=graded,
-        one_sided=float((1 - (count * common).sum(axis=1) / count.sum(axis=1)).max()),
+        one_sided=float((1 - (count * in_both).sum(axis=1) / count.sum(axis=1)).max()),
         nameless=float((by_cell(sums.count * nameless).sum(axis=1) / count.sum(axis=1)).max()),
     )
 
@@ -122,50 +126,57 @@ def _is_grader(table: CellTable, grader: GraderIdentity) -> Floats:
     return table.columns["grader"].is_one_of({grader}).astype(np.float64)
 
 
-def find_joint(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[PartName], str], float]:
-    """The sets of parts that can't be told apart, with the reason; and the share of values that moved to unconnected
-    graders, 0 if that is among the reasons.
+def find_inseparable(model: PeriodModel, scale: GraderScale) -> tuple[dict[frozenset[PartName], str], float]:
+    """The sets of parts that can't be told apart, each with the reason.
+
+    Also the share of values that moved to graders which nothing compares with the earlier ones; 0 if that is one of the
+    reasons.
     """
-    joint: dict[frozenset[PartName], str] = {}
+    inseparable: dict[frozenset[PartName], str] = {}
     if model.nameless > 1 - MIN_COMMON:
-        joint[frozenset({PartName.MIX, PartName.WITHIN})] = NO_WORK
+        inseparable[frozenset({PartName.MIX, PartName.WITHIN})] = NO_WORK
     elif model.one_sided > 1 - MIN_COMMON:
-        joint[frozenset({PartName.MIX, PartName.WITHIN})] = NO_COMMON_WORK
+        inseparable[frozenset({PartName.MIX, PartName.WITHIN})] = NO_COMMON_WORK
     unconnected = _unconnected_share(model, scale)
     if unconnected > MAX_UNCONNECTED:
-        joint[frozenset({PartName.WITHIN, PartName.GRADERS})] = NO_BRIDGE
+        inseparable[frozenset({PartName.WITHIN, PartName.GRADERS})] = NO_BRIDGE
         unconnected = 0.0
     missing = 1 - (model.count.sum(axis=1) / model.sessions.sum(axis=1))
     if float(missing.max()) > MAX_MISSING and float(np.ptp(missing)) > MAX_MISSING / 3:
-        joint[frozenset({PartName.WITHIN, PartName.MISSING})] = MANY_MISSING
-    return joint, unconnected
+        inseparable[frozenset({PartName.WITHIN, PartName.MISSING})] = MANY_MISSING
+    return inseparable, unconnected
 
 
-def moves_between_graders(model: PeriodModel) -> Floats:
-    """How much the share of each grader in the values of like work changed, (graders,); below 0 if it lost values.
+def share_changes(model: PeriodModel) -> Floats:
+    """For each grader, the change of its share of the values from period 0 to period 1, as an array (graders,).
 
-    Work that keeps its grader adds nothing, so kinds of work may have rubrics of their own.
+    Only cells with values in both periods count. A cell whose graders have the same shares in both adds 0, so it does
+    not matter whether different work has different graders. A grader that lost values is below 0.
     """
-    weights = (model.weights(0, 0) + model.weights(1, 1)) / 2 * (model.count > 0).all(axis=0)
-    return np.asarray(weights @ (model.grader_share[1] - model.grader_share[0]), dtype=np.float64)
+    in_both = (model.count > 0).all(axis=0)
+    cell_weight = (model.weights(0, 0) + model.weights(1, 1)) / 2 * in_both
+    change = model.grader_share[1] - model.grader_share[0]  # (cells, graders)
+    return np.asarray(cell_weight @ change, dtype=np.float64)
 
 
 def _unconnected_share(model: PeriodModel, scale: GraderScale) -> float:
-    """The share of the values of like work that moved from graders of one component to those of another, with which
-    they can't be compared.
+    """The share of values that moved from graders of one component to graders of another, as in `share_changes`.
+
+    The earlier and the later graders of these values can't be compared.
     """
-    return float(np.abs(np.bincount(scale.components, weights=moves_between_graders(model))).sum() / 2)
+    return float(np.abs(np.bincount(scale.components, weights=share_changes(model))).sum() / 2)
 
 
 def find_uncompared(model: PeriodModel, scale: GraderScale) -> tuple[GraderIdentity, GraderIdentity] | None:
-    """Two graders that can't be compared: the one that lost most values of like work, and the judge that gained most.
+    """Two graders (old, new) that can't be compared: a grader that lost values, and a judge that gained values.
 
-    As (old, new); None if there are none.
+    The judge with the largest gain goes first, and for it the grader with the largest loss. None if all such graders
+    can be compared.
     """
-    moves = moves_between_graders(model)
-    order = np.argsort(moves)
-    losing = [grader for grader in order if moves[grader] < 0]
-    gaining = [grader for grader in reversed(order) if moves[grader] > 0]
+    changes = share_changes(model)
+    order = np.argsort(changes)
+    losing = [grader for grader in order if changes[grader] < 0]
+    gaining = [grader for grader in reversed(order) if changes[grader] > 0]
     for new in gaining:
         if scale.graders[new].source != Source.JUDGE:
             continue

@@ -72,8 +72,8 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendLine:
-    """A line of a trend. `name` is the value of the split, "" for sessions without one. Every line of a trend has the
-    same spans, also where it has no sessions. `total` is the mean over all of them.
+    """A line of a trend. `name` is the value of the split, "" for sessions without a value. All lines of a trend have
+    the same spans, even without sessions. `total` is the mean over all spans.
     """
 
     name: str
@@ -83,9 +83,9 @@ class TrendLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A measure over time: all sessions, and by the split, the line with the most sessions first.
+    """A measure over time: `whole` for all sessions, and `lines` by the split, the one with the most sessions first.
 
-    `groups` counts the values of the split, which may be more than there are lines.
+    `groups` counts the values of the split. There may be more values than lines.
     """
 
     measure: Measure
@@ -150,10 +150,11 @@ class CategoryContribution:
 class BridgeOffer:
     """A proposal to re-read sessions so that two graders can be told apart from the work.
 
-    `old` and `new` name the graders, `read_by_both` counts the sessions that both have read already, `needed` how many
-    more it takes, and `cost_micro` what these would cost, None if no call of this judge has a known cost. `sessions`
-    are the keys of sessions that the old grader has read, for a run of the judge under `rubric` (the hash of the new
-    rubric). Empty if nothing can be re-read: the new grader is not a judge, or no session has evidence to read.
+    `old` and `new` name the graders. `read_by_both` counts the sessions that both have read already, and `needed` how
+    many more it takes. `cost_micro` is what these would cost, None if no call of this judge has a known cost.
+
+    `sessions` are the keys of sessions that the old grader has read, for a run of the judge under `rubric` (the hash of
+    the new rubric). Both are empty if too few sessions can be re-read, or the new grader is not a judge.
     """
 
     old: str
@@ -167,9 +168,9 @@ class BridgeOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChange:
-    """The change on tasks that recur, with a 95 % interval: `tasks` have sessions in both periods, `sessions` in all.
+    """The change on tasks that recur, with a 95 % interval. `tasks` have sessions in both periods, `sessions` in total.
 
-    Other work may have got harder, these tasks are the same. Tasks whose graders can't be compared don't count.
+    Other work may have got harder, but these tasks are the same. Tasks whose graders can't be compared don't count.
     """
 
     tasks: int
@@ -184,9 +185,10 @@ class PeriodChange:
     """The difference of two means in parts, which add up to `difference` exactly. If one of the periods has no value,
     nothing but its means is known.
 
-    `missing_low` and `missing_high`: the difference if all missing grades were .3, or all .8; None without missing
-    ones. `within_least` and `within_most`: the part "within" if all missing grades were 0, or all 1, whichever is
-    smaller and larger. `tasks`: None if too few tasks recur. `bridge` is offered if graders cannot be told apart.
+    `missing_low` is the difference if all missing grades were .3, and `missing_high` if all were .8; both are None if
+    no grades are missing. With missing grades of 0 and of 1, `within_least` is the smaller and `within_most` the larger
+    value of the part "within". `tasks` is None if too few tasks recur. `bridge` is offered if graders cannot be told
+    apart.
     """
 
     measure: Measure
@@ -273,11 +275,14 @@ class MarkEffect:
     """What changed in a measure since a mark, on like work, adjusted for weekday and grader.
 
     `marks` has several marks if too few sessions lie between them to tell them apart. `low` and `high` bound the
-    effect at every time at once: whoever looks each day is wrong in at most 10 % of cases ever. All three are None with
-    NOT_ENOUGH. `before` and `after` count sessions with a value. `tasks` counts the recurring tasks, 0 if they are too
-    few to say whether the work itself got harder; else `task_effect` with its bounds, wrong in at most 5 % of cases
-    ever, is the same on these tasks alone, and decides the finding.
-    `p_value`: that of no effect, valid whenever one looks, after allowing for missing grades.
+    effect at all times together: a person who looks every day is ever wrong in at most 10 % of cases. All three are
+    None with NOT_ENOUGH. `before` and `after` count sessions with a value.
+
+    `tasks` counts the recurring tasks; it is 0 if they are too few to say whether the work itself got harder. Otherwise
+    `task_effect` is the effect on these tasks alone, and decides the finding. Its bounds are ever wrong in at most 5 %
+    of cases.
+
+    `p_value` is the p-value for "no effect" after allowing for missing grades. It is valid at every time.
     """
 
     marks: tuple[TimeMark, ...]
@@ -321,9 +326,9 @@ class SinceReading:
 class AgentCard:
     """A harness and a model on like work. The means are weighted to the work that all cards have in common.
 
-    `reward`, `cost` (microdollars) and `minutes` are None if there is not enough to say: then `why` says what is
-    missing. `shared` counts the sessions in cells that at least one other card has too. `is_best`: its reward is above
-    that of every other card beyond chance. `title`: the harness's name for people.
+    `reward`, `cost` (microdollars) and `minutes` are None if there are too few data; then `why` says what is missing.
+    `shared` counts the sessions in cells that at least one other card has too. `is_best`: its reward is higher than all
+    other cards' rewards beyond chance. `title` is the harness's name for people.
     """
 
     harness: str

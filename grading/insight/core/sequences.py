@@ -1,4 +1,4 @@
-"""Intervals that hold at every time at once, so that one may look as often as one likes."""
+"""Intervals that hold at all times together, so that people may look as often as they like."""
 
 import math
 

@@ -22,7 +22,7 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     """
     graders = table.columns["grader"]
     labels = [cast("GraderIdentity", label) for label in graders.labels]
-    table = table.where(_keeps_component(table, inputs.scale, labels))
+    table = table.where(_has_comparable_graders(table, inputs.scale, labels))
     sums, tasks = table.sums[inputs.measure], table.columns["task"]
     is_after = (table.days >= inputs.after.first.toordinal()).astype(np.float64)
     size = len(tasks.labels)
@@ -35,8 +35,8 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
         return None
     # By recurring task: the sums of the readings on the scale of the reference grader.
     offsets = np.array([inputs.scale.offset_of(label) for label in labels])
-    corrected = table.sums["correction"].total if "correction" in table.sums else 0.0
-    total = sums.total - corrected - offsets[table.columns["grader"].codes] * sums.count
+    corrections = table.sums["correction"].total if "correction" in table.sums else 0.0
+    total = sums.total - corrections - offsets[table.columns["grader"].codes] * sums.count
     total_before = group_sums(tasks.codes, total * (1 - is_after), size)[recurs]
     total_after = group_sums(tasks.codes, total * is_after, size)[recurs]
     # The weights with which the mean difference has the least variance.
@@ -45,21 +45,22 @@ def compare_tasks(table: CellTable, inputs: ChangeInputs) -> TaskChange | None:
     value = float((weight * (total_after / n1 - total_before / n0)).sum())
     # The coefficient of each session, by period and task, and of the effect of each day.
     on_session = np.zeros((2, size))
-    on_session[0, recurs], on_session[1, recurs] = -weight / n0, weight / n1
+    on_session[0, recurs] = -weight / n0
+    on_session[1, recurs] = weight / n1
     first, last = int(table.days.min()), int(table.days.max())
     on_row = on_session[is_after.astype(int), tasks.codes] * sums.count
     on_day = group_sums(table.days - first, on_row, last - first + 1)
-    variance = float((weight**2 * (1 / n0 + 1 / n1)).sum()) * inputs.effects.session
-    variance += float(on_day @ inputs.effects.covariance(last - first + 1) @ on_day)
+    variance = float((weight**2 * (1 / n0 + 1 / n1)).sum()) * inputs.day_effects.session_variance
+    variance += float(on_day @ inputs.day_effects.covariance(last - first + 1) @ on_day)
     half = Z95 * math.sqrt(variance)
     sessions = round(float(n0.sum() + n1.sum()))
     return TaskChange(tasks=len(n0), sessions=sessions, value=value, low=value - half, high=value + half)
 
 
-def _keeps_component(table: CellTable, scale: GraderScale, labels: list[GraderIdentity]) -> Booleans:
-    """The rows of tasks whose sessions were all read by graders that can be compared with one another.
+def _has_comparable_graders(table: CellTable, scale: GraderScale, labels: list[GraderIdentity]) -> Booleans:
+    """For each row, whether all sessions of its task were read by graders that can be compared with one another.
 
-    Rows of graders that aren't on the scale don't count.
+    Rows whose grader isn't on the scale don't count, and are False.
     """
     component_of = dict(zip(scale.graders, scale.components, strict=True))
     component = np.array([component_of.get(label, -1) for label in labels])[table.columns["grader"].codes]

@@ -14,7 +14,7 @@ OTHER_CATEGORIES = "other categories"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCells:
-    """The cells of like work: `codes[i]` is that of row i, `categories[k]` the name of the category of cell k."""
+    """The cells of like work: `codes[i]` is the cell of row i, and `categories[k]` the category's name of cell k."""
 
     codes: Integers
     categories: tuple[str, ...]
@@ -34,7 +34,8 @@ def group_work(table: CellTable, counts: tuple[Floats, Floats], *, by_project: b
     # `first_pool`, pools of small categories by their grader.
     first_category = categories * projects
     first_pool = first_category + categories
-    by_pair, by_category = category.codes * projects + project.codes, first_category + category.codes
+    by_pair = category.codes * projects + project.codes
+    by_category = first_category + category.codes
     by_pool = first_pool + _main_graders(table, counts)[category.codes]
     codes = np.where(_is_separate(by_pair, counts, MIN_PROJECT), by_pair, by_category) if by_project else by_category
     is_separate = (codes < first_category) | _is_separate(codes, counts, MIN_CATEGORY)
@@ -51,9 +52,9 @@ def group_work(table: CellTable, counts: tuple[Floats, Floats], *, by_project: b
 
 
 def _main_graders(table: CellTable, counts: tuple[Floats, Floats]) -> Integers:
-    """The code of the grader that gave most values of each category, on both sides together, (categories,).
+    """For each category, the code of the grader that gave most of its values, as an array (categories,).
 
-    Of several with as many values, the first by its text.
+    The values of both sides count. If several graders gave as many, the first by its text is taken.
     """
     category, grader = table.columns["category"], table.columns["grader"]
     shape = (len(category.labels), len(grader.labels))
@@ -64,12 +65,12 @@ def _main_graders(table: CellTable, counts: tuple[Floats, Floats]) -> Integers:
 
 
 def _is_separate(codes: Integers, counts: tuple[Floats, Floats], least: int) -> Booleans:
-    """Whether each row's group has at least `least` sessions on both sides, or is work that only one side has.
+    """For each row, whether its group has at least `least` sessions on both sides, or is work that only one side has.
 
     `codes` has the group of each row.
     """
     size = int(codes.max(initial=0)) + 1
-    sides = [group_sums(codes, each, size) for each in counts]
+    sides = [group_sums(codes, count, size) for count in counts]
     smaller, larger = np.minimum(*sides), np.maximum(*sides)
     separate = (smaller >= least) | ((larger >= MIN_PROJECT) & (smaller < MIN_CATEGORY))
     return np.asarray(separate[codes], dtype=bool)

@@ -10,8 +10,8 @@ from grading.judging.core.ratelimits import CallCost
 LONGEST_WAIT = 2.0
 # The share of a minute's limit that can be used at once; the rest covers estimates that were too low.
 BURST = 0.85
-# Requests per minute until an answer has the limits.
-FIRST = 3
+# The requests per minute that are assumed until an answer tells the limits.
+FIRST_LIMIT = 3
 # Each process's share of the last known limits. It cannot know how many others there are.
 LOCAL_SHARE = 0.25
 
@@ -23,14 +23,14 @@ class LocalBuckets:
         self.limits: dict[str, int] = {}
         self._blocked_until = 0.0
         self._levels: dict[str, float] = {}
-        self._at = time.monotonic()
+        self._refilled_at = time.monotonic()
         self._lock = threading.Lock()
 
     def remember(self, limits: Mapping[str, int]) -> None:
         """Set the limits per minute, by dimension."""
         with self._lock:
             for name in limits.keys() - self.limits.keys():
-                self._levels.pop(name, None)  # it was a guess
+                self._levels.pop(name, None)  # without a limit, its level was a guess
             self.limits.update(limits)
 
     def block(self, seconds: float) -> None:
@@ -43,8 +43,8 @@ class LocalBuckets:
         costs = cost.by_dimension()
         with self._lock:
             now = time.monotonic()
-            elapsed = now - self._at
-            self._at = now
+            elapsed = now - self._refilled_at
+            self._refilled_at = now
             wait = max(0.0, self._blocked_until - now)
             levels: dict[str, float] = {}
             for name in {"requests", *self.limits}:
@@ -60,4 +60,4 @@ class LocalBuckets:
 
     def _limit(self, name: str) -> float:
         """The process's limit per minute in a dimension."""
-        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST
+        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST_LIMIT

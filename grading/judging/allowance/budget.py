@@ -23,12 +23,12 @@ KNOWN_COST = Coalesce(F("cost_usd"), F("estimated_usd"), 0.0)
 
 def spent_today(now: dt.datetime) -> float:
     """The dollars spent since midnight (site's zone) on calls and on tests of keys."""
-    calls = _since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0
+    calls = _calls_since_midnight(now).aggregate(total=Sum(KNOWN_COST))["total"] or 0.0
     tests = JudgeKeyTest.objects.filter(started_at__gte=start_of_day(now)).aggregate(total=Sum("cost_usd"))["total"]
     return float(calls + (tests or 0.0))
 
 
-def _since_midnight(now: dt.datetime) -> QuerySet[JudgeAttempt]:
+def _calls_since_midnight(now: dt.datetime) -> QuerySet[JudgeAttempt]:
     return JudgeAttempt.objects.filter(started_at__gte=start_of_day(now))
 
 
@@ -56,26 +56,29 @@ def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:
 
 
 def payer(job: JudgeJob, session: Session) -> ApiToken | None:
-    """The token on whose daily quota a call for the job counts: the one that first submitted its `session`.
+    """The token that pays for a call for the job, from its daily quota: the one that first submitted its `session`.
 
     None for sessions that the site imported itself, and for jobs that a person started.
     """
     if job.run_id is not None or job.purpose == Purpose.TRIAL:
         return None
-    first = session.submissions.select_related("token").order_by("pk").first()
-    return None if first is None else first.token
+    first_submission = session.submissions.select_related("token").order_by("pk").first()
+    return None if first_submission is None else first_submission.token
 
 
 def remaining_usd(token: ApiToken, now: dt.datetime) -> float:
-    """The dollars remaining of the token's daily quota, infinite without one. Calls under way count as spent."""
+    """The dollars remaining of the token's daily quota; infinite if tokens have no quota. Calls under way count as
+    spent.
+    """
     if not settings.TOKEN_DAILY_JUDGE_USD:
         return math.inf
     return float(settings.TOKEN_DAILY_JUDGE_USD) - paid_by_tokens(now, token).get(token.pk, 0.0)
 
 
 def paid_by_tokens(now: dt.datetime, *tokens: ApiToken) -> dict[int, float]:
-    """The dollars spent on calls since midnight by token (primary key); only of these tokens if any are given."""
-    calls = _since_midnight(now).filter(payer__in=tokens) if tokens else _since_midnight(now).exclude(payer=None)
+    """The dollars spent on calls since midnight, by primary key of the token; without `tokens`, of all tokens."""
+    calls = _calls_since_midnight(now)
+    calls = calls.filter(payer__in=tokens) if tokens else calls.exclude(payer=None)
     return dict(calls.order_by().values_list("payer").annotate(total=Sum(KNOWN_COST)))
 
 

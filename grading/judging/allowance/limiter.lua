@@ -26,16 +26,17 @@ local function save()
   redis.call('EXPIRE', key, const.keep_seconds)
 end
 
--- Until an answer says the limit, a few requests go; they bring it.
+-- Until an answer has told the limit, a few requests per minute are allowed.
 local function limit_of(name) return get(name .. ':limit', name == 'requests' and const.first or nil) end
 
--- The share of the rate at a time, and the seconds at full rate that a climb of 60 s is worth so far.
+-- The share of the rate that may be used at a time: it climbs for 60 s after an outage.
 local function share_at(time)
   local climbed = time - get('ramp', -60)
   return climbed >= 60 and 1 or const.ramp_from + (1 - const.ramp_from) * climbed / 60
 end
 
-local function worth(time)
+-- The time since the climb began, in seconds at full rate: the integral of share_at.
+local function full_rate_seconds(time)
   local climbed = time - get('ramp', -60)
   local climbing = math.min(climbed, 60)
   return const.ramp_from * climbing + (1 - const.ramp_from) * climbing ^ 2 / 120 + math.max(0, climbed - 60)
@@ -46,20 +47,20 @@ local function rate_of(name) return const.pace * limit_of(name) / 60 end
 local function room_of(name) return const.burst * limit_of(name) * share end
 local function level_of(name) return math.min(room_of(name), get(name .. ':level', room_of(name))) end
 
--- No provider lends more than a minute's allowance, so a wild count cannot stop the judge for longer than that.
+-- A level is at least minus one minute's limit, so that a wrong count cannot stop the judge for longer than that.
 local function set_level(name, level)
   put(name .. ':level', math.max(-limit_of(name), math.min(room_of(name), level)))
 end
 
 local function refill()
-  local seconds = math.max(0, worth(now) - worth(get('at', now)))
+  local seconds = math.max(0, full_rate_seconds(now) - full_rate_seconds(get('at', now)))
   for _, name in ipairs(const.dimensions) do
     if limit_of(name) then set_level(name, get(name .. ':level', room_of(name)) + seconds * rate_of(name)) end
   end
   put('at', now)
 end
 
--- What the job at the head of the line waits for is kept for it, from those of its lane and of lesser ones.
+-- What the job at the head of the line waits for is kept for it: other jobs with the same or a larger `spare` wait.
 local function is_behind_another()
   local is_taken = (hash.head or '') ~= '' and get('head_until', 0) > now
   return is_taken and hash.head ~= args.who and args.spare >= get('head_spare', 0)
@@ -74,7 +75,7 @@ local function seconds_until_there_is_room()
   for _, name in ipairs(const.dimensions) do
     if limit_of(name) then
       local spare = args.spare * limit_of(name) * share
-      -- What is larger than the bucket goes when the bucket is full.
+      -- A cost that is larger than the bucket is granted when the bucket is full.
       local needed = math.min(args.cost[name] + spare, room_of(name)) + kept_for_head(name)
       wait = math.max(wait, (needed - level_of(name)) / (rate_of(name) * share))
     end
@@ -95,7 +96,7 @@ local function reserve()
   local wait = seconds_until_there_is_room()
   if wait > const.longest_wait then
     stand_at_head(wait)
-    -- The first answer opens the bucket, and it comes sooner than a guess at the limit would have it.
+    -- The first answer will tell the limit, and it comes sooner than the wait by the assumed limit.
     if not hash['requests:limit'] then wait = math.max(get('hold', 0) - now, math.min(wait, const.first_wait)) end
     return { wait = wait, granted = false }
   end
@@ -119,7 +120,7 @@ local function correct()
   end
 end
 
--- Sums that forget: a prompt's tokens by its characters, and the tokens of an answer.
+-- Updates the estimates (tokens per character of a prompt, tokens of an answer) from sums that forget old answers.
 local function calibrate()
   put('answers', const.memory * get('answers', 1) + 1)
   local read = math.min(args.used.input_tokens, const.highest_ratio * args.characters)
@@ -141,17 +142,17 @@ local function count()
   put('minute', minute)
 end
 
--- The provider's limit is the limit; what it says is left may only lower the level. What was reserved since this call
--- began may not be in its figure yet: as far as that is more than the refill since, it is taken off.
-local function learn(name, limit, left)
+-- Takes over the provider's limit. What remains of it, by the provider's answer, may only lower the level. The answer
+-- may not know yet what was reserved since this call began, so that is subtracted, less what was refilled since.
+local function learn(name, limit, remaining)
   local is_new = not hash[name .. ':limit']
   put(name .. ':limit', limit)
   local level = is_new and room_of(name) or level_of(name)
-  if left then
+  if remaining then
     local since = args.marks and get(name .. ':total', 0) - used_beyond(name) - args.marks[name] or 0
     local refilled = args.marks and limit / 60 * math.max(0, now - args.at) or 0
     local unseen = math.max(0, since - refilled)
-    level = math.min(level, left - (1 - const.burst) * limit - unseen)
+    level = math.min(level, remaining - (1 - const.burst) * limit - unseen)
   end
   set_level(name, level)
 end
@@ -162,8 +163,8 @@ local function settle()
   if args.used then count() end
   local is_counted = args.used and args.characters > 0
   if is_counted then calibrate() end
-  for name, said in pairs(args.limits) do learn(name, said.limit, said.remaining) end
-  -- A provider that answers without a word about limits has told us that it keeps none that we could know.
+  for name, header in pairs(args.limits) do learn(name, header.limit, header.remaining) end
+  -- A provider whose answer has no limits tells none: assume one.
   if is_counted and not hash['requests:limit'] then learn('requests', const.silent) end
   return {}
 end

@@ -23,38 +23,38 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading import clock
-from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, LocalBuckets
+from grading.judging.allowance.bucket import BURST, FIRST_LIMIT, LOCAL_SHARE, LONGEST_WAIT, LocalBuckets
 from grading.judging.core.ratelimits import DIMENSIONS, CallCost, RateLimits
 
 logger = logging.getLogger(__name__)
 
 # The share of the provider's rate that is used; the rest is for small errors, which would add up.
 PACE = 0.98
-# Requests a minute if answers have no limits.
-SILENT = 50
+# The requests per minute that are assumed if answers tell no limits.
+DEFAULT_LIMIT = 50
 # Seconds between two tries while Redis is down.
 RETRY_SECONDS = 5.0
 # The longest block, in seconds. Blocks are for limits per minute; the quota handles longer outages.
-LONGEST_HOLD = 3600.0
+LONGEST_BLOCK = 3600.0
 # The first estimates: tokens per character, and tokens of an answer.
-RATIO, OUTPUT = 0.3, 700
+FIRST_RATIO, FIRST_OUTPUT = 0.3, 700
 CONSTANTS = json.dumps(
     {
         "dimensions": DIMENSIONS,
         "pace": PACE,
         "burst": BURST,
-        "first": FIRST,
-        "silent": SILENT,
+        "first": FIRST_LIMIT,
+        "silent": DEFAULT_LIMIT,
         "longest_wait": LONGEST_WAIT,
         "first_wait": 5,  # the wait that is returned until the first answer has come
         "head_seconds": 15,  # how long the head of the line may be late for its turn
         "ramp_from": 0.1,
         "keep_seconds": 86_400,
         "memory": 0.95,  # what an estimate keeps of the past at each answer
-        "ratio": RATIO,
-        "characters": 20_000,  # the weight of RATIO, in characters
-        "output": OUTPUT,
-        "highest_ratio": 2,  # what an answer can make of the estimates, whatever it claims
+        "ratio": FIRST_RATIO,
+        "characters": 20_000,  # the weight of FIRST_RATIO, in characters
+        "output": FIRST_OUTPUT,
+        "highest_ratio": 2,  # a larger ratio or output that an answer claims is cut to these
         "highest_output": 8192,
     }
 )
@@ -76,7 +76,9 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionState:
-    """`used` of the `limit` per minute in the last minute; `level` is available now, None if unknown."""
+    """One dimension's `limit` per minute, what was `used` of it in the last minute, and the `level` that is available
+    now (None if unknown).
+    """
 
     limit: float
     used: float = 0.0
@@ -85,10 +87,11 @@ class DimensionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A judge's limits and what it used of them in the minute before `as_of`, None if no answer had limits yet.
+    """A judge's limits, and what it used of them in the minute before `as_of` (None if no answer had limits yet).
 
-    `dimensions` are those with a known limit. `blocked_until` is set if the provider asked for a wait. `share` of the
-    rate in [.1, 1]: below 1 while it rises after an outage.
+    `dimensions` has the dimensions with a known limit. `is_shared`: the figures are those of all processes, from Redis.
+    `blocked_until` is set if the provider asked for a wait. `share` in [.1, 1] is the share of the rate that may be
+    used, below 1 while it rises after an outage.
     """
 
     dimensions: Mapping[str, DimensionState]
@@ -96,8 +99,8 @@ class State:
     is_shared: bool = False
     blocked_until: dt.datetime | None = None
     share: float = 1.0
-    tokens_per_character: float = RATIO
-    output_tokens: float = OUTPUT
+    tokens_per_character: float = FIRST_RATIO
+    output_tokens: float = FIRST_OUTPUT
 
     @property
     def limits(self) -> dict[str, float]:
@@ -129,7 +132,7 @@ class Limiter:
         """
         arguments = {"cost": cost.by_dimension(), "spare": spare, "who": who}
         answer = self._run("reserve", name, arguments)
-        if answer is None:
+        if answer is None:  # Redis is down
             wait = self._bucket(name).reserve(cost)
             return Slot(name=name, cost=cost, wait=wait, granted=wait <= LONGEST_WAIT)
         return Slot(name=name, cost=cost, **answer)
@@ -152,7 +155,7 @@ class Limiter:
         """Grant no slot before `until` (aware), for an hour at most. A longer block stays."""
         seconds = (until - clock.now()).total_seconds()
         if seconds > 0:
-            seconds = min(seconds, LONGEST_HOLD)
+            seconds = min(seconds, LONGEST_BLOCK)
             self._bucket(name).block(seconds)
             self._run("hold", name, {"seconds": seconds})
 
@@ -175,10 +178,10 @@ class Limiter:
     def state(self, name: str) -> State:
         """The limiter's state. While Redis is down it has only the last known limits, and `is_shared` is False."""
         answer = self._run("state", name, {})
-        if answer is None:
+        if answer is None:  # Redis is down
             limits = self._bucket(name).limits
             return State(dimensions={dimension: DimensionState(limit=limit) for dimension, limit in limits.items()})
-        seconds = answer["hold"]
+        blocked_seconds = answer["hold"]
         return State(
             dimensions={
                 dimension: DimensionState(**values)
@@ -187,7 +190,7 @@ class Limiter:
             },
             as_of=timezone.now(),
             is_shared=True,
-            blocked_until=clock.now() + dt.timedelta(seconds=seconds) if seconds else None,
+            blocked_until=clock.now() + dt.timedelta(seconds=blocked_seconds) if blocked_seconds else None,
             share=answer["share"],
             tokens_per_character=answer["ratio"],
             output_tokens=answer["output"],

@@ -21,16 +21,19 @@ def cost(
 
 
 def per_million(model: str) -> tuple[float, float]:
-    """Dollars per million input and output tokens. A model has the price of the longest listed name it begins with."""
+    """Dollars per million input tokens and per million output tokens.
+
+    Of the listed names that the model's name begins with, the longest counts.
+    """
     prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
-    return prices[max(_names(model), key=len, default="other")]
+    return prices[max(_matching_names(model), key=len, default="other")]
 
 
 def is_listed(model: str) -> bool:
     """Whether the model has a listed price. If not, the price of "other" is used."""
-    return bool(_names(model))
+    return bool(_matching_names(model))
 
 
-def _names(model: str) -> list[str]:
+def _matching_names(model: str) -> list[str]:
     """The listed names that the model's name begins with."""
     return [name for name in settings.JUDGE_PRICES if model.startswith(name)]

@@ -40,7 +40,8 @@ LONGEST_BY_STATE = {
     QuotaState.EXHAUSTED: LONGEST_OUTAGE,
     QuotaState.MISCONFIGURED: LONGEST_REFUSED,
 }
-PROBED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
+# The states in which only a probe may be sent.
+STATES_WITH_PROBES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
 # The limits in headers are stored at most this often.
 LIMITS_EVERY = dt.timedelta(seconds=5)
 # Clocks of the site's machines may differ by this much.
@@ -82,8 +83,8 @@ def obstacle() -> Obstacle | None:
         return None
     # This sentence is shown with every waiting session.
     reason = Reason(quota.reason)
-    again = "" if quota.until is None else f", asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC"
-    return Obstacle(reason=reason, detail=f"{reason.words}{again}. {quota.detail}".strip())
+    next_try = "" if quota.until is None else f", asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC"
+    return Obstacle(reason=reason, detail=f"{reason.words}{next_try}. {quota.detail}".strip())
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
@@ -105,12 +106,12 @@ class Permit(Enum):
     PROBE = "probe"
 
 
-def take(judge: Judge, now: dt.datetime) -> Permit | None:
+def take_permit(judge: Judge, now: dt.datetime) -> Permit | None:
     """Permission to make a call now, or None. If a probe is due, only one of several callers gets it."""
     quota = current(judge)
     if not is_due(quota, now):
         return None
-    if quota.state not in PROBED:
+    if quota.state not in STATES_WITH_PROBES:
         return Permit.CALL
     # The next probe is due after a lease, in case this one's worker dies.
     next_probe = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
@@ -119,17 +120,18 @@ def take(judge: Judge, now: dt.datetime) -> Permit | None:
 
 
 def return_probe(judge: Judge, now: dt.datetime) -> None:
-    """Make the next probe due now, because the one that was taken was not sent."""
-    probed = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
-    # If the budget turned out to be spent, the quota stays closed until midnight.
-    probed.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
+    """Make the next probe due now, because the one that was taken was not sent. If today's budget turned out to be
+    spent, the quota stays closed until midnight.
+    """
+    closed = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=STATES_WITH_PROBES)
+    closed.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
 
 
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Update the quota from a call's result.
 
-    A call that began before the quota closed neither reopens it nor counts as another failure. If it was refused, it
-    still sets state and reason, but the time of the next probe only if the answer names one.
+    A call that began before the quota closed neither reopens it nor counts as another failure. If such a call was
+    refused, it still sets state and reason, but it sets the time of the next probe only if the answer names a time.
     """
     if not isinstance(result, Deferred):
         quota = current(judge)
@@ -138,32 +140,32 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
             return  # nothing changes
     with transaction.atomic():
         quota = lock(judge)
-        is_after_closing = started_at >= quota.changed_at or not quota.is_out
+        began_before_closing = quota.is_out and started_at < quota.changed_at
         match result:
             case _ if quota.state == QuotaState.PAUSED:
                 pass  # only a person ends a pause
             case Deferred(scope=DeferralScope.QUOTA):
-                quota.failures += int(is_after_closing)
+                quota.failures += int(not began_before_closing)
                 until = now + probe_gap(quota.failures)
                 if result.retry_at is not None and result.retry_at > now:
                     until = min(result.retry_at, now + LONGEST_OUTAGE)
-                elif not is_after_closing and quota.until is not None:
+                elif began_before_closing and quota.until is not None:
                     until = quota.until
                 _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.CONFIGURATION):
-                quota.failures += int(is_after_closing)
+                quota.failures += int(not began_before_closing)
                 until = now + min(probe_gap(quota.failures), LONGEST_REFUSED)
-                if not is_after_closing and quota.until is not None:
+                if began_before_closing and quota.until is not None:
                     until = quota.until
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail, until=until)
-            case Deferred(scope=DeferralScope.PACE) if is_after_closing:
+            case Deferred(scope=DeferralScope.PACE) if not began_before_closing:
                 # The `until` of any other state says nothing about pacing.
                 paced_until = quota.until if quota.state == QuotaState.PACING else None
-                pacing = max(filter(None, (result.retry_at, paced_until)), default=None)
-                _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
+                later = max(filter(None, (result.retry_at, paced_until)), default=None)
+                _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=later)
             case Deferred(scope=DeferralScope.JOB | DeferralScope.READER):
                 pass  # other errors say nothing about the quota
-            case _ if is_after_closing:
+            case _ if not began_before_closing:
                 if quota.is_out:
                     limiter.shared().ramp(judge.name)
                 _move(quota, QuotaState.OPEN, now)
@@ -203,7 +205,8 @@ def exhaust_budget(judge: Judge, now: dt.datetime, detail: str) -> None:
 def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime, *, is_answer: bool) -> None:
     """Store the limits in the headers, at most every few seconds, so that they are known after a restart.
 
-    Those of an error are stored only after the judge's first answer, because `limits_at` shows that there was one.
+    The limits in an error's headers are stored only after the judge's first answer: `limits_at` shows that the judge
+    has answered.
     """
     if not limits:
         return
@@ -220,15 +223,15 @@ def pause(*, by: User | None, note: str = "") -> None:
     """Send nothing until a person resumes. Answers to calls under way still count."""
     now = clock.now()
     with transaction.atomic():
-        for quota in _locked().exclude(state=QuotaState.PAUSED):
+        for quota in _locked_rows().exclude(state=QuotaState.PAUSED):
             _move(quota, QuotaState.PAUSED, now, reason=Reason.PAUSED, detail=note, by=by)
 
 
 def resume(*, by: User | None) -> None:
-    """End a pause. An outage that began before it continues, until a probe is answered; a budget is checked anew."""
+    """End a pause. An outage that began before it continues until a probe is answered; a budget is checked anew."""
     now = clock.now()
     with transaction.atomic():
-        for quota in _locked().filter(state=QuotaState.PAUSED):
+        for quota in _locked_rows().filter(state=QuotaState.PAUSED):
             before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
             if before is None or before.state == QuotaState.OPEN or before.reason == Reason.BUDGET_SPENT:
                 _move(quota, QuotaState.OPEN, now, by=by)
@@ -242,14 +245,14 @@ def resume(*, by: User | None) -> None:
 
 def probe_now() -> int:
     """Make a probe of each exhausted or misconfigured judge due now, on a person's request. Returns how many judges."""
-    used = [row.pk for row in rows()]
-    return Quota.objects.filter(pk__in=used, state__in=PROBED).update(until=clock.now())
+    configured = Quota.objects.filter(pk__in=[row.pk for row in rows()])
+    return configured.filter(state__in=STATES_WITH_PROBES).update(until=clock.now())
 
 
 def reopen_budget(now: dt.datetime, *, by: User | None) -> None:
     """Open the quotas that a spent budget has closed."""
     with transaction.atomic():
-        for quota in _locked().filter(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT):
+        for quota in _locked_rows().filter(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT):
             _move(quota, QuotaState.OPEN, now, by=by)
 
 
@@ -261,7 +264,7 @@ def retire_others(now: dt.datetime) -> None:
             _move(quota, QuotaState.OPEN, now, detail="no longer used")
 
 
-def _locked() -> QuerySet[Quota]:
+def _locked_rows() -> QuerySet[Quota]:
     """The rows of all configured judges, locked for the rest of the transaction."""
     return Quota.objects.select_for_update().filter(pk__in=[row.pk for row in rows()]).order_by("pk")
 

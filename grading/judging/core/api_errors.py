@@ -61,9 +61,9 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
 
     match error:
         case anthropic.APITimeoutError():
-            return _job(Reason.TIMEOUT, "The judge did not answer in time")
+            return _job_deferral(Reason.TIMEOUT, "The judge did not answer in time")
         case anthropic.APIConnectionError():
-            return _job(Reason.CONNECTION, f"The judge could not be reached: {_cause(error)}")
+            return _job_deferral(Reason.CONNECTION, f"The judge could not be reached: {_cause(error)}")
         case anthropic.APIStatusError():
             retry_at = None
             with suppress(ValueError, OverflowError):
@@ -72,22 +72,25 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
             message = error.api_message or error.message
             return _classify(error.status_code, message, error.error_code or "", retry_at, now)
         case anthropic.APIResponseValidationError() | json.JSONDecodeError() | NotItsProtocol():
-            return _job(Reason.OVERLOADED, f"The service answered something that is not its protocol: {_cause(error)}")
+            # Gateways in front of an overloaded service answer with pages of their own.
+            detail = f"The service answered something that is not its protocol: {_cause(error)}"
+            return _job_deferral(Reason.OVERLOADED, detail)
         case _:
-            return _job(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
+            return _job_deferral(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
 
 
 def classify_batched(kind: str, message: str, now: dt.datetime, *, code: str = "") -> Deferred:
     """The deferral that an error in the results of a batch means, by its type, message and code."""
     status = STATUS_OF_TYPE.get(kind)
     if status is None:
-        return _job(Reason.NEEDS_ATTENTION, truncate(f"{kind}: {message}"))
+        return _job_deferral(Reason.NEEDS_ATTENTION, truncate(f"{kind}: {message}"))
     return _classify(status, message, code, None, now)
 
 
 def _classify(status: int, message: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
-    unknown = SERVER_FAILURE if status >= SERVER_ERROR else UNFORESEEN
-    reason, scope = BY_STATUS.get(status, unknown)
+    """The deferral that an HTTP status means, with the error's message and code. `retry_at` is from its headers."""
+    by_default = SERVER_FAILURE if status >= SERVER_ERROR else UNFORESEEN
+    reason, scope = BY_STATUS.get(status, by_default)
     if status == RATE_LIMITED:
         reason, scope = Reason.RATE_LIMITED, DeferralScope.PACE
         if _LONG_CONTEXT.search(message):
@@ -119,7 +122,7 @@ def first_of_next_month(now: dt.datetime) -> dt.datetime:
     return dt.datetime(utc.year + utc.month // 12, utc.month % 12 + 1, 1, tzinfo=dt.UTC)
 
 
-def _job(reason: Reason, detail: str) -> Deferred:
+def _job_deferral(reason: Reason, detail: str) -> Deferred:
     return Deferred(reason=reason, scope=DeferralScope.JOB, detail=detail)
 
 

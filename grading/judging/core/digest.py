@@ -31,15 +31,18 @@ CALL_SHARE = 0.4
 # The limit of an entry that is not shortened: its quotations have limits of their own.
 FULL = 1_000_000
 CHANGING = frozenset({"write", "edit", "shell", "plan"})
-# Confirmed actions by weight: these effects, commits and each runner's last test run; other effects; other test runs.
-MADE = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
-MADE_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
+# Confirmed actions by weight: first the main effects, commits and each runner's last test run; then other effects; then
+# other test runs.
+MAIN_EFFECTS = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
+MAIN_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
 # The share of the room for confirmed actions, and the share of the rest for failures.
 CONFIRMED_SHARE, FAILED_SHARE = 0.55, 0.6
+# The weight of an unconfirmed action that changes something; 1 is added for success.
+CHANGE_WEIGHT = 2
 # Weights of messages: any, the last of a turn, the last of the session, the task.
-SAID, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
+ANY_MESSAGE, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
 ENDING_SHARE = 0.8
-# The most event numbers that an entry lists of those folded into it.
+# The most event numbers of folded entries that the entry which stands for them lists.
 NAMED = 40
 # How much of a command and of an error is compared to find similar ones.
 LIKE_CHARS = 200
@@ -60,17 +63,19 @@ STATUS_LINE = re.compile(
 class DigestEntry:
     """One event, or a call and its result, as the judge reads them.
 
-    `write` returns the text with its quotations shortened to about this many characters in all; `size` is about the
-    full length. Entries of a higher `weight` go first within a kind. `order` is the place in the section. `folded` is
-    the number of similar entries that this one stands for, `like` the (event number, order) of the last of them;
-    `failures` counts the failed results of all.
+    `numbers` are the numbers of its events. `write(limit)` returns the text with its quotations shortened to about
+    `limit` characters in all; `size` is about the full length. Entries of a higher `weight` go first within a kind.
+    `position` is the entry's place in its section.
+
+    The entry stands for `folded` similar ones. `like` has the (event number, position) of the last of these, and
+    `failures` counts the failed results of this entry and all of these.
     """
 
     numbers: tuple[int, ...]
     write: Callable[[int], str]
     size: int
     weight: int
-    order: int
+    position: int
     like: tuple[tuple[int, int], ...] = ()
     folded: int = 0
     failures: int = 0
@@ -79,16 +84,16 @@ class DigestEntry:
         """The text in about `limit` characters, with a line about the folded entries if there are any."""
         if not self.folded:
             return self.write(limit)
-        numbers = ", ".join(str(number) for number, _ in self.like)
-        rest = self.folded - len(self.like)
-        line = LIKE.format(count=self.folded, numbers=numbers) + (f" and {rest} more" if rest else "")
+        numbers = ", ".join(str(number) for number, _position in self.like)
+        unnamed = self.folded - len(self.like)
+        line = LIKE.format(count=self.folded, numbers=numbers) + (f" and {unnamed} more" if unnamed else "")
         return f"{self.write(limit - len(line) - 1)}\n{line}"
 
     def with_like(self, earlier: "DigestEntry") -> "DigestEntry":
-        """A copy of this entry into which an earlier, similar one is folded, with all that was folded into that one."""
-        last_folded = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
+        """A copy of this entry that also stands for `earlier`, a similar one, and for all that was folded into it."""
+        last_folded = (*earlier.like, (earlier.numbers[-1], earlier.position))[-NAMED:]
         # About the length of the line that lists them: its words, and each number with ", ".
-        line_size = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _order in last_folded)
+        line_size = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _position in last_folded)
         return replace(
             self,
             like=last_folded,
@@ -106,8 +111,8 @@ class Pile:
     tail: OrderedDict[object, DigestEntry] = field(default_factory=OrderedDict)
 
     def add(self, entry: DigestEntry, key: object = None) -> DigestEntry:
-        """Add an entry. If an earlier one has the same `key`, fold that one into it. Returns the stored entry."""
-        key = entry.order if key is None else key
+        """Add an entry. An earlier entry with the same `key` is folded into this one. Returns the stored entry."""
+        key = entry.position if key is None else key
         earlier = self.head.pop(key, None) or self.tail.pop(key, None)
         entry = entry if earlier is None else entry.with_like(earlier)
         if len(self.head) < KEEP_HEAD:
@@ -126,7 +131,7 @@ class Pile:
 class Tier:
     """Entries that get room before those of the next tier: up to `share` of it, or more if later tiers need less.
 
-    `least` is the number of characters to which each may be shortened; None if none may be.
+    Each may be shortened to `least` characters. None means that entries of this tier are not shortened.
     """
 
     entries: Sequence[DigestEntry]
@@ -136,9 +141,10 @@ class Tier:
 
 @dataclass(slots=True)
 class Digest:
-    """A transcript, sorted into piles. The counts include entries that the piles have dropped.
+    """A transcript, sorted into piles; that of confirmed actions is a pile for each weight.
 
-    `failures` counts the failed results; `failed_at` are the event numbers of the last of them.
+    The counts include entries that the piles have dropped. `failures` counts the failed results, and `failed_at` has
+    the event numbers of the last of them. `last_words` is the agent's last message so far.
     """
 
     requests: Pile = field(default_factory=Pile)
@@ -159,50 +165,50 @@ class Digest:
     def message_tiers(self) -> list[Tier]:
         """The messages that ended the session or a turn, then all others."""
         entries = self.messages.entries()
-        ending = [entry for entry in entries if entry.weight > SAID]
-        others = [entry for entry in entries if entry.weight == SAID]
+        ending = [entry for entry in entries if entry.weight > ANY_MESSAGE]
+        others = [entry for entry in entries if entry.weight == ANY_MESSAGE]
         return [Tier(entries=ending, share=ENDING_SHARE, least=LEAST_WORDS), Tier(entries=others)]
 
     def action_tiers(self) -> list[Tier]:
-        """Confirmed actions, failed ones, the last third of the session, the rest. Of the last third and the rest,
-        actions that change something go first.
+        """Confirmed actions; failed actions; other actions of the last third of the session; all others. In each of the
+        last two groups, actions that change something go first.
         """
-        last_third_at = self.actions_count * 2 // 3
+        last_third_start = self.actions_count * 2 // 3
         others = self.other.entries()
-        late = [entry for entry in others if entry.order >= last_third_at]
-        early = [entry for entry in others if entry.order < last_third_at]
+        late = [entry for entry in others if entry.position >= last_third_start]
+        early = [entry for entry in others if entry.position < last_third_start]
         tiers = [
             Tier(entries=self.confirmed_entries(), share=CONFIRMED_SHARE, least=LEAST),
             Tier(entries=self.failed.entries(), share=FAILED_SHARE, least=LEAST),
         ]
         for entries in (late, early):
-            tiers += [
-                Tier(entries=[entry for entry in entries if entry.weight > 1]),
-                Tier(entries=[entry for entry in entries if entry.weight <= 1], least=LEAST),
-            ]
+            changing = [entry for entry in entries if entry.weight >= CHANGE_WEIGHT]
+            not_changing = [entry for entry in entries if entry.weight < CHANGE_WEIGHT]
+            tiers += [Tier(entries=changing), Tier(entries=not_changing, least=LEAST)]
         return tiers
 
     def confirmed_entries(self) -> list[DigestEntry]:
         return [entry for pile in self.confirmed.values() for entry in pile.entries()]
 
-    def final(self, count: int) -> list[DigestEntry]:
-        """The last `count` confirmed actions (without test runs), or if there are none, the last of all actions."""
+    def last_actions(self, count: int) -> list[DigestEntry]:
+        """The last `count` confirmed actions without test runs, or if nothing else is confirmed, of all actions."""
         entries = [entry for entry in self.confirmed_entries() if entry.weight > RUN_WEIGHT]
         entries = entries or [*self.confirmed_entries(), *self.failed.entries(), *self.other.entries()]
-        return sorted(entries, key=lambda entry: entry.order)[-count:]
+        return sorted(entries, key=lambda entry: entry.position)[-count:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Entries as text with a line for every gap, their event numbers, and the number of failed results they stand for.
+    """Entries as text, with a line for every gap.
 
-    `is_all`: nothing is left out or shortened.
+    `numbers` are the event numbers of the entries, `failures` is the number of failed results that they stand for.
+    `is_complete`: nothing is left out or shortened.
     """
 
     text: str
     numbers: frozenset[int]
     failures: int
-    is_all: bool
+    is_complete: bool
 
 
 def read(events: Iterable[Event], signals: Signals | None = None, *, message_chars: int = MESSAGE_CHARS) -> Digest:
@@ -211,13 +217,14 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
     `signals` are those of the same events: what they confirm goes first. `message_chars` limits each message. Events
     before the last change of session are left out: the log copied them from another session.
     """
-    weights = confirmed_at(signals or Signals())
+    weights = confirmed_weights(signals or Signals())
     digest = Digest()
     waiting: dict[str, ToolCall] = {}
     for event in events:
         match event:
             case Boundary(kind="session_change"):
-                digest, waiting = Digest(), {}
+                digest = Digest()
+                waiting = {}
             case Message():
                 _add_message(digest, event, message_chars)
             case ToolCall(call_id=call_id):
@@ -241,64 +248,65 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, message_cha
     return digest
 
 
-def confirmed_at(signals: Signals) -> dict[int, int]:
-    """The weight of each event that confirms an action, by its number; the highest if it confirms several."""
+def confirmed_weights(signals: Signals) -> dict[int, int]:
+    """The weight of each event that confirms an action, by event number. If it confirms several, the highest counts."""
     weights = {run.at: RUN_WEIGHT for run in signals.test_runs}
     weights |= {effect.at: EFFECT_WEIGHT for effect in signals.effects}
-    weights |= {commit.at: MADE_WEIGHT for commit in signals.commits}
-    weights |= {effect.at: MADE_WEIGHT for effect in signals.effects if effect.kind in MADE}
-    last_runs = {run.runner: run.at for run in signals.test_runs}
-    return weights | dict.fromkeys(last_runs.values(), MADE_WEIGHT)
+    weights |= {commit.at: MAIN_WEIGHT for commit in signals.commits}
+    weights |= {effect.at: MAIN_WEIGHT for effect in signals.effects if effect.kind in MAIN_EFFECTS}
+    last_run_by_runner = {run.runner: run.at for run in signals.test_runs}
+    return weights | dict.fromkeys(last_run_by_runner.values(), MAIN_WEIGHT)
 
 
 def fit(tiers: Sequence[Tier], budget: int, *, total: int) -> Fitted:
     """The entries that fit in `budget` characters, chosen tier by tier and joined in their order.
 
     Within a tier, entries are chosen by weight and then the latest first, up to the first that does not fit. `total` is
-    the number of entries of the section, with those that were dropped before.
+    the number of entries of the section, including those that its pile has dropped.
     """
     if budget < GAP:
-        return Fitted(text="", numbers=frozenset(), failures=0, is_all=total == 0)
-    texts: dict[int, str] = {}  # by order
+        return Fitted(text="", numbers=frozenset(), failures=0, is_complete=total == 0)
+    texts: dict[int, str] = {}  # by position
     entries: list[DigestEntry] = []
     remaining = budget - GAP
-    is_whole = True
-    needs = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
+    is_unshortened = True
+    tier_sizes = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
     for index, tier in enumerate(tiers):
-        room = max(int(remaining * tier.share), remaining - sum(needs[index + 1 :]))
+        room = max(int(remaining * tier.share), remaining - sum(tier_sizes[index + 1 :]))
         limit = _entry_limit(tier, room)
-        is_whole = is_whole and limit == FULL
-        for entry in sorted(tier.entries, key=lambda entry: (entry.weight, entry.order), reverse=True):
+        is_unshortened = is_unshortened and limit == FULL
+        for entry in sorted(tier.entries, key=lambda entry: (entry.weight, entry.position), reverse=True):
             text = entry.text(limit)
             cost = len(text) + 1 + GAP
             if cost > room:
                 break
             room -= cost
             remaining -= cost
-            texts[entry.order] = text
+            texts[entry.position] = text
             entries.append(entry)
-    folded = {order for entry in entries for _, order in entry.like} - texts.keys()
+    folded = {position for entry in entries for _number, position in entry.like} - texts.keys()
     return Fitted(
         text="\n".join(_with_gaps(texts, folded, total)),
         numbers=frozenset(number for entry in entries for number in entry.numbers),
         failures=sum(entry.failures for entry in entries),
-        is_all=is_whole and len(texts) + len(folded) == total,
+        is_complete=is_unshortened and len(texts) + len(folded) == total,
     )
 
 
 def _with_gaps(texts: Mapping[int, str], folded: Collection[int], total: int) -> Iterator[str]:
     """The texts in their order, with a line for each gap between them.
 
-    `texts` and `folded` have places from 0 to `total`. A folded entry is no gap, because another entry stands for it.
+    `texts` is by position, and `folded` has positions; positions go from 0 to `total`. A folded entry is no gap,
+    because another entry stands for it.
     """
     skipped = 0
-    for order in range(total):
-        if order in texts:
+    for position in range(total):
+        if position in texts:
             if skipped:
                 yield f"({skipped} left out)"
             skipped = 0
-            yield texts[order]
-        elif order not in folded:
+            yield texts[position]
+        elif position not in folded:
             skipped += 1
     if skipped:
         yield f"({skipped} left out)"
@@ -340,8 +348,8 @@ def _add_message(digest: Digest, event: Message, message_chars: int) -> None:
         write=write,
         size=len(head) + 1 + _quoted_size(text, message_chars),
         # The first request is the task, and the last message is the agent's claim: they weigh more.
-        weight=TASK if is_request and count == 0 else SAID,
-        order=count,
+        weight=TASK if is_request and count == 0 else ANY_MESSAGE,
+        position=count,
     )
     if is_request:
         digest.requests.add(entry)
@@ -356,16 +364,18 @@ def _add_message(digest: Digest, event: Message, message_chars: int) -> None:
 
 
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
-    """Add what the harness itself recorded. Repeated errors are folded."""
+    """Add an event that the harness itself recorded. Repeated errors are folded."""
     pile = digest.other
     key: object = None
     match event:
         case PullRequestLink():
             what = f"the harness recorded a pull request: {inline(event.url)}"
-            pile, key = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()), event.url
+            pile = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile())
+            key = event.url
         case ApiError():
             what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
-            pile, key = digest.failed, ("", event.reason, *_error_lines(event.text))
+            pile = digest.failed
+            key = ("", event.reason, *_error_lines(event.text))
         case Boundary():
             what = "the harness compacted its context here"
     text = f"[{event.number}] {what}"
@@ -378,14 +388,14 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
         write=write,
         size=len(text),
         weight=EFFECT_WEIGHT,
-        order=digest.actions_count,
+        position=digest.actions_count,
     )
     digest.actions_count += 1
     pile.add(entry, key)
 
 
-def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
-    """Add a call with its result, either of which may be missing. `confirmed` is its weight if it is confirmed."""
+def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed_weight: int = 0) -> None:
+    """Add a call with its result, either of which may be missing. `confirmed_weight` is 0 if it is not confirmed."""
     call_text = result_text = head = ""
     outcome = UNCONFIRMED
     has_failed = False
@@ -401,21 +411,21 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     # Confirmed changes first, then what failed to change anything, then reading.
     changes = call is not None and call.kind in CHANGING
     succeeded = result is not None and not result.failed
-    rank = (2 if changes else 0) + (1 if succeeded else 0)
+    weight = (CHANGE_WEIGHT if changes else 0) + (1 if succeeded else 0)
     entry = DigestEntry(
         numbers=tuple(event.number for event in (call, result) if event is not None),
         write=partial(_write_action, [head, outcome], call_text, None if result is None else result_text, sizes),
         size=len(head) + len(outcome) + sum(sizes) + 4,
-        weight=confirmed or rank,
-        order=digest.actions_count,
+        weight=confirmed_weight or weight,
+        position=digest.actions_count,
         failures=int(has_failed),
     )
     digest.actions_count += 1
     if has_failed and result is not None:
         digest.failures += 1
         digest.failed_at.append(result.number)
-    if confirmed:
-        digest.confirmed.setdefault(confirmed, Pile()).add(entry)
+    if confirmed_weight:
+        digest.confirmed.setdefault(confirmed_weight, Pile()).add(entry)
     elif has_failed and result is not None:
         # Similar failures have the same tool, beginning of the command and error, except for numbers.
         tool, command = ("", "") if call is None else (call.name, call.command)
@@ -431,10 +441,10 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
 def _write_action(
     heads: Sequence[str], call_text: str, result_text: str | None, sizes: Sequence[int], limit: int
 ) -> str:
-    """The text of a call and its result in about `limit` characters.
+    """The text of a call and its result in about `limit` characters. A missing result has the text None.
 
-    `heads` are the lines before each, `sizes` the lengths of their quoted texts. If they are shortened, each gets the
-    room that the other does not need.
+    `heads` are the lines before the call's text and the result's text, and `sizes` are the quoted lengths of these two
+    texts. If they are shortened, each gets the room that the other does not need.
     """
     call_head, result_head = heads
     call_size, result_size = sizes
@@ -463,7 +473,7 @@ def _quoted_size(text: str, limit: int) -> int:
 
 
 def _truncated(text: str, limit: int) -> str:
-    """The ends of a text, which are all that `quoted` needs for `limit` characters. Saves memory."""
+    """The two ends of a text: all that `quoted` needs for `limit` characters. Saves memory."""
     return ends(text, limit + MARGIN)
 
 

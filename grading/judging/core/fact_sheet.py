@@ -24,18 +24,18 @@ TESTS_AT_END = {
     TestState.UNKNOWN: "; whether they passed at the end is not known",
     TestState.NONE: "",
 }
-SEEN = {TRANSCRIPT: "the log", FACTS: "the caller's facts", PATCH: "the patch"}
-# These are only counted: the patch and the actions name them.
-COUNTED = frozenset({"file", "bookkeeping_file"})
+SOURCE_NAMES = {TRANSCRIPT: "the log", FACTS: "the caller's facts", PATCH: "the patch"}
+# Things of these kinds are only counted: the patch and the actions name them.
+KINDS_ONLY_COUNTED = frozenset({"file", "bookkeeping_file"})
 # The kinds that are listed first; the others follow in the order of `by_kind`.
-FIRST = ("pr_merged", "pr_opened", "commit")
-QUOTED = 160
+FIRST_KINDS = ("pr_merged", "pr_opened", "commit")
+QUOTED_CHARS = 160
 # The share of the room for test runs, of which the last are listed.
 RUNS_SHARE = 0.4
 LEFT_OUT = "({count} left out)"
 GAP = len(LEFT_OUT) + 1
-# The least length of a block. Blocks beyond the number that could fit are not written at all.
-LEAST = 20
+# The least length of a block, which limits how many blocks are written.
+LEAST_BLOCK = 20
 FAILED = "Failed results: events "
 # About the length of an event's number in a list.
 NUMBER_CHARS = 9
@@ -43,7 +43,7 @@ NUMBER_CHARS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """`numbers` are the events that begin a line of it."""
+    """The fact sheet as text. `numbers` are the events whose numbers begin a line of it."""
 
     text: str
     numbers: frozenset[int]
@@ -51,10 +51,10 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """One confirmed thing, as text; `number` is its event."""
+    """One confirmed thing or group of test runs, as text. `event` is the number of its event, None if it has none."""
 
     text: str
-    number: int | None
+    event: int | None
 
 
 def write(
@@ -73,14 +73,14 @@ def write(
     counts = "\n".join(_counts(signals, production)) or NOTHING
     failed = _failed_results(failed_at, failures, (limit - len(counts)) // 4)
     room = limit - len(counts) - _size(failed) - 2 * GAP
-    most = max(limit, 0) // LEAST
+    max_blocks = max(limit, 0) // LEAST_BLOCK
     things = _listed_things(production)
     commits = {commit.hash: commit for commit in signals.commits}
-    thing_blocks = [_thing_block(thing, commits.get(thing.key)) for thing in things[:most]]
+    thing_blocks = [_thing_block(thing, commits.get(thing.key)) for thing in things[:max_blocks]]
     # Consecutive runs of one test runner with the same outcome are one block.
-    runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
-    latest_run_blocks = [_run_block(rows) for rows in runs[::-1][:most]]
-    # The runs may take what the things do not need.
+    run_groups = [list(runs) for _key, runs in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
+    latest_run_blocks = [_run_block(runs) for runs in run_groups[::-1][:max_blocks]]
+    # The runs may take the room that the things do not need.
     room_for_runs = max(int(room * RUNS_SHARE), room - _size(block.text for block in thing_blocks))
     latest_run_blocks = _fitting(latest_run_blocks, room_for_runs)
     thing_blocks = _fitting(thing_blocks, room - _size(block.text for block in latest_run_blocks))
@@ -89,16 +89,16 @@ def write(
         *failed,
         *(block.text for block in thing_blocks),
         *_gap(len(things) - len(thing_blocks)),
-        *_gap(len(runs) - len(latest_run_blocks)),
+        *_gap(len(run_groups) - len(latest_run_blocks)),
         *(block.text for block in reversed(latest_run_blocks)),
     ]
-    numbers = frozenset(block.number for block in (*thing_blocks, *latest_run_blocks) if block.number is not None)
+    numbers = frozenset(block.event for block in (*thing_blocks, *latest_run_blocks) if block.event is not None)
     return Sheet(text="\n".join(lines), numbers=numbers)
 
 
 def _failed_results(failed_at: Collection[int], failures: int, room: int) -> list[str]:
-    """A line with the event numbers of the last failed results that fit in `room` characters; no line if that is too
-    little.
+    """One line with the event numbers of the last failed results that fit in `room` characters. No line if there are no
+    failed results, or too little room.
     """
     if not failed_at or room < 2 * len(FAILED):
         return []
@@ -108,27 +108,31 @@ def _failed_results(failed_at: Collection[int], failures: int, room: int) -> lis
 
 
 def _listed_things(production: Production) -> list[Thing]:
-    """The confirmed things that are listed one by one, by kind: those of FIRST, then the others."""
+    """The confirmed things that are listed one by one, by kind: those of FIRST_KINDS, then the others."""
     things_by_kind = by_kind(production.things)
-    first = [kind for kind in FIRST if kind in things_by_kind]
-    others = [kind for kind in things_by_kind if kind not in (*FIRST, *COUNTED)]
+    first = [kind for kind in FIRST_KINDS if kind in things_by_kind]
+    others = [kind for kind in things_by_kind if kind not in (*FIRST_KINDS, *KINDS_ONLY_COUNTED)]
     return [thing for kind in (*first, *others) for thing in things_by_kind[kind]]
 
 
 def _thing_block(thing: Thing, commit: Commit | None) -> _Block:
-    text = thing.key if commit is None else f"{commit.hash} {commit.subject}"
-    places = " and ".join(SEEN[place] for place in thing.seen_in)
-    head = f"{_at(thing.at)} {NAMES[thing.kind][0]}, seen in {places}"
-    return _Block(text=f"{head}\n{quoted(text, QUOTED)}", number=thing.at)
+    """A confirmed thing: its event, kind and sources, then its name. If the thing is a commit of the log, `commit` is
+    that commit.
+    """
+    name = thing.key if commit is None else f"{commit.hash} {commit.subject}"
+    sources = " and ".join(SOURCE_NAMES[source] for source in thing.seen_in)
+    singular, _plural = NAMES[thing.kind]
+    head = f"{_event_reference(thing.at)} {singular}, seen in {sources}"
+    return _Block(text=f"{head}\n{quoted(name, QUOTED_CHARS)}", event=thing.at)
 
 
 def _run_block(runs: Sequence[TestRun]) -> _Block:
-    """Test runs of one runner with the same outcome, as the last of them."""
+    """Test runs of one runner with the same outcome: the last run, and how many came before it."""
     last = runs[-1]
     outcome = "passed" if last.passed else "failed"
     repeats = "" if len(runs) == 1 else f", as did the {len(runs) - 1} before it"
-    head = f"{_at(last.at)} test run {outcome}{repeats}"
-    return _Block(text=f"{head}\n{quoted(last.runner, QUOTED)}", number=last.at)
+    head = f"{_event_reference(last.at)} test run {outcome}{repeats}"
+    return _Block(text=f"{head}\n{quoted(last.runner, QUOTED_CHARS)}", event=last.at)
 
 
 def _size(texts: Iterable[str]) -> int:
@@ -137,6 +141,7 @@ def _size(texts: Iterable[str]) -> int:
 
 
 def _counts(signals: Signals, production: Production) -> Iterator[str]:
+    """The lines with counts of confirmed things, test runs, results and irregularities; without those that are 0."""
     if production.things:
         yield f"Confirmed: {production.summary}"
     if signals.test_runs:
@@ -153,7 +158,8 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
     yield from (f"{label}: {count}" for label, count in counts.items() if count)
 
 
-def _at(number: int | None) -> str:
+def _event_reference(number: int | None) -> str:
+    """An event's number in brackets; a dash if no event shows the thing."""
     return "-" if number is None else f"[{number}]"
 
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 # The length of a forecast, and the part of it that is drawn if the queue does not end.
 HORIZON, OPEN_ENDED = 30 * DAY, DAY
-# Below these, a queue or a leg is nothing.
-TINY, LEAST_LEG = 1e-6, dt.timedelta(seconds=1)
+# A shorter queue counts as empty; a step of the simulation takes at least this long.
+TINY, LEAST_STEP = 1e-6, dt.timedelta(seconds=1)
 
 # A moment, and how many jobs wait then.
 CurvePoint = tuple[dt.datetime, float]
@@ -20,30 +20,31 @@ Curve = tuple[CurvePoint, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The verdicts per minute that one dimension allows: `share` of its `limit` per minute is used, a verdict takes
-    `each` of it.
+    """The verdicts per minute that one dimension allows. `share` of its `limit` per minute is used, and a verdict takes
+    `per_verdict` of it.
     """
 
     dimension: str
     limit: float
-    each: float
+    per_verdict: float
     share: float
 
     @property
     def per_minute(self) -> float:
-        return self.share * self.limit / self.each
+        return self.share * self.limit / self.per_verdict
 
 
-def pace(limits: Mapping[str, float], each: Mapping[str, float], *, share: float) -> Pace | None:
-    """The pace under the tightest of the `limits` (per minute, by dimension); a verdict takes `each` on average.
+def pace(limits: Mapping[str, float], per_verdict: Mapping[str, float], *, share: float) -> Pace | None:
+    """The pace under the tightest of the `limits` (per minute, by dimension). `per_verdict` is what a verdict takes of
+    each dimension on average.
 
     `share` in (0, 1] of the limits is used. The reserve for new sessions is a level of the bucket, so it does not lower
     the rate. None if no limit, or nothing that a verdict takes, is known.
     """
     paces = [
-        Pace(dimension=name, limit=limit, each=each[name], share=share)
+        Pace(dimension=name, limit=limit, per_verdict=per_verdict[name], share=share)
         for name, limit in limits.items()
-        if each.get(name, 0) > 0 and limit > 0
+        if per_verdict.get(name, 0) > 0 and limit > 0
     ]
     return min(paces, key=lambda pace: pace.per_minute, default=None)
 
@@ -61,7 +62,7 @@ class Allowance:
 class Conditions:
     """The inputs of a forecast. Rates are jobs an hour.
 
-    `opens_at`: when calls can be made again, now or earlier if they can now; None if unknown.
+    `opens_at` is when calls can be made again: not later than now if they can be made already, None if unknown.
     """
 
     waiting: int
@@ -90,14 +91,15 @@ class ForecastEnding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """`curve` from now on, straight between its points; `at` is when nothing waits any more, if ever.
+    """The queue from now on, a `curve` that is straight between its points.
 
-    `opening` is the point at which calls can be made again, if that is later than now.
+    `empty_at` is when no job waits any more, None if that is not foreseen. `opening` is the point at which calls can be
+    made again, None if that is not later than now.
     """
 
     ending: ForecastEnding
     curve: Curve
-    at: dt.datetime | None = None
+    empty_at: dt.datetime | None = None
     opening: CurvePoint | None = None
 
 
@@ -133,10 +135,10 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
             served = conditions.rate if waiting >= TINY else min(conditions.arrivals, conditions.rate)
         spent_at = at + _duration(verdicts_left, served)
         empty_at = at + _duration(waiting, served - conditions.arrivals)
-        stops = [end, renews_at, spent_at, empty_at]
+        step_ends = [end, renews_at, spent_at, empty_at]
         if at < opens_at:
-            stops.append(opens_at)
-        until = max(min(stops), at + LEAST_LEG)
+            step_ends.append(opens_at)
+        until = max(min(step_ends), at + LEAST_STEP)
         hours = (until - at) / HOUR
         waiting = max(waiting + (conditions.arrivals - served) * hours, 0.0)
         verdicts_left -= served * hours
@@ -144,7 +146,7 @@ def forecast(now: dt.datetime, conditions: Conditions) -> Forecast:
         if opening is None and now < opens_at <= at:
             opening = at, waiting
         if waiting < TINY and ending is not ForecastEnding.BUDGET:
-            return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
+            return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), empty_at=at, opening=opening)
         curve.append((at, waiting))
     return Forecast(ending=ending, curve=tuple(curve), opening=opening)
 
@@ -165,7 +167,7 @@ def _ending(conditions: Conditions) -> ForecastEnding:
 
 
 def _duration(amount: float, per_hour: float) -> dt.timedelta:
-    """How long `amount` lasts if `per_hour` is taken from it; 2 · HORIZON if it lasts longer or nothing is taken."""
+    """How long `amount` lasts if `per_hour` is taken from it. At most 2 · HORIZON, also if nothing is taken."""
     if per_hour <= 0:
         return 2 * HORIZON
     return min(dt.timedelta(hours=min(amount / per_hour, 1e6)), 2 * HORIZON)

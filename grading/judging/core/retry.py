@@ -13,7 +13,7 @@ from grading.backoff import MAX_WAIT, backoff
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused, Result
 from grading.vocabulary import Reason
 
-# Failures that may be this session's own, and may be billed each time.
+# Failures that this session may cause itself, and that may be billed each time.
 MAY_BE_OWN = frozenset({Reason.TIMEOUT, Reason.NEEDS_ATTENTION})
 # How many other sessions must have been judged meanwhile before a job's failures are attributed to its session.
 OTHERS_GRADED = 20
@@ -35,22 +35,24 @@ class RetryStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherAnswers:
-    """The same judge's answers about other sessions since this one's previous attempt: how many were `graded`, and how
-    many failed as this one did (`alike`). `in_a_row` of its latest answers about others failed like this one.
+    """The same judge's answers about other sessions since this job's previous attempt.
+
+    Of the sessions, `graded` got a verdict, and `failed_alike` failed as this one did. `in_a_row` is the number of
+    sessions whose answers, the latest ones without a gap, failed as this one did.
     """
 
     graded: int = 0
-    alike: int = 0
+    failed_alike: int = 0
     in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
-    """The job's history: failed `attempts` that count, `bad_replies` without a verdict, and digests that were
-    `too_large`.
+    """The job's history.
 
-    `own_failures` of the attempts were attributed to the session, and `others_graded` other sessions were judged during
-    those. `readers_lost` counts the processes that were lost while they read its evidence.
+    `attempts` are the failed ones that count for the backoff. `own_failures` of them were attributed to the session,
+    because `others_graded` other sessions were judged meanwhile. `bad_replies` counts replies without a verdict,
+    `too_large` digests that were too large, and `readers_lost` processes that were lost while they read the evidence.
     """
 
     attempts: int = 0
@@ -63,26 +65,26 @@ class RetryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """The next step. `wait` is the time until the next attempt. `counts`: the attempt counts for the backoff.
+    """The next step. `wait` is the time until the next attempt. `is_counted`: the attempt counts for the backoff.
 
-    `own`: the failure is attributed to the session, because `others_graded` other sessions were judged meanwhile.
+    `is_own`: the failure is attributed to the session, because `others_graded` other sessions were judged meanwhile.
     """
 
     step: RetryStep
     reason: Reason = Reason.NONE
     detail: str = ""
     wait: dt.timedelta = dt.timedelta(0)
-    counts: bool = False
-    own: bool = False
+    is_counted: bool = False
+    is_own: bool = False
     others_graded: int = 0
 
 
-def asks_fallback(failures: int, patience: int) -> bool:
-    """Whether the fallback model is asked next: after `patience` failures, then after every second one."""
+def is_fallbacks_turn(failures: int, patience: int) -> bool:
+    """Whether the fallback model is asked next: after `patience` failures, then after every second failure."""
     return failures >= patience and (failures - patience) % 2 == 0
 
 
-def after(
+def decide(
     result: Result,
     state: RetryState,
     others: OtherAnswers = OtherAnswers(),
@@ -99,27 +101,29 @@ def after(
             return RetryDecision(step=RetryStep.DONE)
         case Refused() | Invalid() | Deferred(scope=DeferralScope.INPUT):
             reason = Reason.REFUSED if isinstance(result, Refused) else Reason.UNPARSABLE_VERDICT
-            earlier_ones = state.bad_replies
+            same_failures = state.bad_replies
             if isinstance(result, Deferred):
-                reason, earlier_ones = result.reason, state.too_large
-            if not earlier_ones:
-                # After a wait, because it shows meanwhile whether other sessions have the same problem.
+                reason = result.reason
+                same_failures = state.too_large
+            if not same_failures:
+                # After a wait, in which it shows whether other sessions have the same problem.
                 wait = backoff(1, base, rng)
                 return RetryDecision(step=RetryStep.AGAIN, reason=reason, detail=result.detail, wait=wait)
             if others.in_a_row < ALL_ALIKE:
                 return RetryDecision(step=RetryStep.GIVE_UP, reason=reason, detail=result.detail)
             step = RetryStep.PARK if failures >= limit else RetryStep.AGAIN
             wait = PARKED_FOR if step is RetryStep.PARK else backoff(failures, base, rng)
-            return RetryDecision(step=step, reason=reason, detail=result.detail, wait=wait, counts=True)
+            return RetryDecision(step=step, reason=reason, detail=result.detail, wait=wait, is_counted=True)
         case Deferred(scope=DeferralScope.READER):
             step = RetryStep.PARK if state.readers_lost + 1 >= READERS_LOST else RetryStep.AGAIN
             wait = PARKED_FOR if step is RetryStep.PARK else backoff(failures, base, rng)
-            return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)
+            return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, is_counted=True)
         case Deferred(scope=DeferralScope.JOB):
-            is_own = result.reason in MAY_BE_OWN and others.graded > others.alike
+            is_own = result.reason in MAY_BE_OWN and others.graded > others.failed_alike
             others_graded = others.graded if is_own else 0
-            has_enough = state.own_failures + 1 >= limit and state.others_graded + others_graded >= OTHERS_GRADED
-            is_parked = is_own and has_enough
+            failed_often = state.own_failures + 1 >= limit
+            others_are_fine = state.others_graded + others_graded >= OTHERS_GRADED
+            is_parked = is_own and failed_often and others_are_fine
             wait = backoff(failures, base, rng)
             retry_after = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
             return RetryDecision(
@@ -127,8 +131,8 @@ def after(
                 reason=result.reason,
                 detail=result.detail,
                 wait=PARKED_FOR if is_parked else max(wait, min(retry_after, MAX_WAIT)),
-                counts=True,
-                own=is_own,
+                is_counted=True,
+                is_own=is_own,
                 others_graded=others_graded,
             )
         case Deferred():

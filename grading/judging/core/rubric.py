@@ -29,7 +29,7 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
     errors: Problems = {}
     _require_text(errors, "title", title, TITLE_LIMIT, "a title, for the list of rubrics")
     _require_text(errors, "text", text, TEXT_LIMIT, "the instructions for the judge")
-    errors |= _rows("dimensions", dimensions, "weight", "a weight from 0 to 1, for example .25")
+    errors |= _row_problems("dimensions", dimensions, "weight", "a weight from 0 to 1, for example .25")
     for index, row in enumerate(dimensions):
         if NAME.fullmatch(row["name"].strip()) is None:
             errors[f"dimensions-{index}-name"] = (
@@ -42,10 +42,10 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
             gap = round(1 - total, 6)
             repair = f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
             errors["dimensions"] = f"The weights must add up to 1, but they add up to {total:g}: {repair}."
-    errors |= _rows("bands", bands, "low", "a score from 0 to 1 at which the band begins")
+    errors |= _row_problems("bands", bands, "low", "a score from 0 to 1 at which the band begins")
     for index, row in enumerate(bands):
         _require_text(errors, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
-    lows = [_share(row["low"]) for row in bands]
+    lows = [_unit_number(row["low"]) for row in bands]
     if bands and lows[0] not in (None, 0):
         errors["bands-0-low"] = (
             f"The first band must begin at 0, so that every score is in a band; got {bands[0]['low']}."
@@ -70,17 +70,17 @@ def is_blank(row: Row) -> bool:
     return not any(value.strip() for value in row.values())
 
 
-def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Problems:
+def _row_problems(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Problems:
     """What is wrong with dimensions or bands: their count, numbers, texts, and names that are not unique."""
     errors: Problems = {}
     if not 1 <= len(rows) <= MOST_ROWS:
         errors[section] = f"Expected 1 to {MOST_ROWS} {section}, got {len(rows)}."
     names: set[str] = set()
     for index, row in enumerate(rows):
-        at = f"{section}-{index}"
-        if _share(row[quantity]) is None:
-            errors[f"{at}-{quantity}"] = f"Expected {expected}; got “{row[quantity].strip()[:40]}”."
-        _require_text(errors, f"{at}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
+        field = f"{section}-{index}"
+        if _unit_number(row[quantity]) is None:
+            errors[f"{field}-{quantity}"] = f"Expected {expected}; got “{row[quantity].strip()[:40]}”."
+        _require_text(errors, f"{field}-text", row["text"], ROW_TEXT_LIMIT, "words for the judge")
         name = row["name"].strip()
         if name and name in names:
             errors[section] = f"Names must be unique, but {name} occurs twice. Rename or remove one."
@@ -88,8 +88,8 @@ def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Pr
     return errors
 
 
-def _share(text: str) -> float | None:
-    """A number in [0, 1], or None for anything else."""
+def _unit_number(text: str) -> float | None:
+    """A number in [0, 1]. None for anything else."""
     try:
         value = float(text)
     except ValueError:
@@ -97,21 +97,21 @@ def _share(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def _require_text(errors: Problems, at: str, text: str, limit: int, expected: str) -> None:
-    """Add an error for the field `at` if its text is blank or longer than `limit`."""
+def _require_text(errors: Problems, field: str, text: str, limit: int, expected: str) -> None:
+    """Add an error for `field` if its text is blank or longer than `limit`."""
     length = len(text.strip())
     if not length:
-        errors[at] = f"Expected {expected}; got nothing."
+        errors[field] = f"Expected {expected}; got nothing."
     elif length > limit:
-        errors[at] = f"Expected at most {limit} characters, got {length}; shorten it."
+        errors[field] = f"Expected at most {limit} characters, got {length}; shorten it."
 
 
 # --- the difference ---------------------------------------------------------------------------------------------------
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A sentence for each difference between two rubrics, which have text, dimensions, bands and examples. Different
-    wording of a text is left out.
+    """A sentence for each difference between two rubrics, given as mappings with "dimensions", "bands" and "examples".
+    Changed wording is not mentioned.
     """
     lines = []
     lines += _changes("Dimension", before["dimensions"], after["dimensions"], "weight")
@@ -132,8 +132,9 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
 
 
 def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quantity: str) -> list[str]:
-    """A sentence for each change between two lists of rows, matched by name. `noun` is what a row is called in
-    sentences, `quantity` the key of its number.
+    """A sentence for each change between two lists of rows, matched by name.
+
+    A row is called `noun` in the sentences. `quantity` is the key of its number.
     """
     old = {row["name"]: row for row in before}
     new = {row["name"]: row for row in after}

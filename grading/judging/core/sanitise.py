@@ -28,13 +28,13 @@ def _escape(char: str) -> str:
     return f"\\u{{{ord(char):x}}}" if hidden else char
 
 
-def neutral(text: str) -> str:
+def break_delimiters(text: str) -> str:
     """Break what looks like the evidence delimiter, in any case, spacing, width or style of letters."""
     plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)  # of the same length
-    out = list(text)
+    characters = list(text)
     for match in _DELIMITER.finditer(plain):
-        out[match.start()] = "«"
-    return "".join(out)
+        characters[match.start()] = "«"
+    return "".join(characters)
 
 
 @lru_cache(maxsize=4096)
@@ -61,7 +61,7 @@ def clean(text: str, limit: int) -> str:
         head, tail = text[: limit + MARGIN], text[-limit - MARGIN :]
         redacted = f"{redact_slice(head, 0, limit)}{CUT}{redact_slice(tail, len(tail) - limit, len(tail))}"
     # Clipped twice: an invisible character takes up to ten visible ones.
-    return neutral(clip(visible(clip(redacted, limit)), limit))
+    return break_delimiters(clip(visible(clip(redacted, limit)), limit))
 
 
 def ends(text: str, limit: int) -> str:
@@ -98,5 +98,5 @@ def _barred(lines: Iterable[str]) -> str:
 
 def _count_fitting(lines: Iterable[str], room: int) -> int:
     """How many of the first lines fit in `room` characters, each with its bar and its newline."""
-    ends = accumulate(len(QUOTE) + len(line) + 1 for line in lines)
-    return sum(1 for _ in takewhile(lambda end: end <= room, ends))
+    line_ends = accumulate(len(QUOTE) + len(line) + 1 for line in lines)
+    return sum(1 for _ in takewhile(lambda end: end <= room, line_ends))

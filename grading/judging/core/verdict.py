@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from anthropic.types import Message
 
 MAX_REPLY = 2000
-# The least letters and digits of a rationale that is compared: a shorter one may be in the evidence by chance.
-ECHO = 20
+# A rationale is compared with the evidence if it has this many letters and digits. A shorter one may occur there by
+# chance.
+LEAST_COMPARED = 20
 
 
 class DeferralScope(StrEnum):
@@ -61,7 +62,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """No verdict yet. `retry_at` (aware UTC) if the answer names a time."""
+    """No verdict yet. `retry_at` (aware UTC) is the time that the answer names, None if it names no time."""
 
     reason: Reason
     scope: DeferralScope
@@ -85,7 +86,7 @@ class Invalid:
 
 
 Result = Graded | Deferred | Refused | Invalid
-_BY_NAME: Mapping[str, TypeAdapter[Result]] = {
+_ADAPTERS: Mapping[str, TypeAdapter[Result]] = {
     case.__name__: TypeAdapter(case) for case in (Graded, Deferred, Refused, Invalid)
 }
 
@@ -93,12 +94,13 @@ _BY_NAME: Mapping[str, TypeAdapter[Result]] = {
 def result_as_dict(result: Result) -> dict[str, Any]:
     """A result as JSON, for `result_from_dict`."""
     name = type(result).__name__
-    return {"case": name, **_BY_NAME[name].dump_python(result, mode="json")}
+    return {"case": name, **_ADAPTERS[name].dump_python(result, mode="json")}
 
 
 def result_from_dict(stored: Mapping[str, Any]) -> Result:
     """The result that `result_as_dict` wrote. Raises KeyError or ValueError for anything else."""
-    return _BY_NAME[stored["case"]].validate_python({name: value for name, value in stored.items() if name != "case"})
+    fields = {name: value for name, value in stored.items() if name != "case"}
+    return _ADAPTERS[stored["case"]].validate_python(fields)
 
 
 UnitScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
@@ -142,8 +144,8 @@ def read_reply(
 ) -> Result:
     """The verdict in a reply, or why there is none. Only text blocks are read, not thinking blocks.
 
-    A verdict must score exactly `dimensions` and cite only events of `citable`, at least one if there are any. Its
-    rationale must not be copied from `evidence`, what the judge read: such a text was planted there.
+    A verdict must score exactly `dimensions`. It must cite only events of `citable`, and at least one unless `citable`
+    is empty. Its rationale must not be copied from `evidence`, which is what the judge read: somebody planted it there.
     """
     text = "".join(block.text for block in message.content if block.type == "text")
     if message.stop_reason == "refusal":
@@ -167,7 +169,7 @@ def read_reply(
         problem = f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
     elif citable and not verdict.citations:
         problem = "It cites no event"
-    elif len(rationale) >= ECHO and rationale in _letters(evidence):
+    elif len(rationale) >= LEAST_COMPARED and rationale in _letters(evidence):
         problem = "Its rationale is copied from the evidence"
     if problem:
         return Invalid(detail=truncate(problem), reply=truncate(text))
@@ -185,10 +187,10 @@ def truncate(text: str) -> str:
     return visible(text[:MAX_REPLY])
 
 
-_NO_LETTERS = dict.fromkeys(code for code in range(128) if not chr(code).isalnum())
+_DELETE_OTHERS = dict.fromkeys(code for code in range(128) if not chr(code).isalnum())
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text. ASCII lines are translated, which is many times faster than the pattern."""
+    """The letters and digits of a text. ASCII lines are translated: that is many times faster than the pattern."""
     lines = text.split("\n")
-    return "".join(line.translate(_NO_LETTERS) if line.isascii() else re.sub(r"[\W_]+", "", line) for line in lines)
+    return "".join(line.translate(_DELETE_OTHERS) if line.isascii() else re.sub(r"[\W_]+", "", line) for line in lines)

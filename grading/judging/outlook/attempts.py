@@ -20,13 +20,16 @@ ATTENTION = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptKind:
-    """A kind of attempt. `is_trouble`: a person may have to act; `always`: shown even if there is none."""
+    """A kind of attempt; `condition` selects its rows.
+
+    `needs_attention`: a person may have to act. `is_always_shown`: shown even if there are no such attempts.
+    """
 
     name: str
     label: str
-    rows: Q
-    is_trouble: bool = False
-    always: bool = False
+    condition: Q
+    needs_attention: bool = False
+    is_always_shown: bool = False
 
 
 def _deferred(*reasons: Reason) -> Q:
@@ -35,28 +38,36 @@ def _deferred(*reasons: Reason) -> Q:
 
 # Every attempt is of exactly one kind.
 KINDS = (
-    AttemptKind(name="graded", label="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
-    AttemptKind(name="limited", label="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
-    AttemptKind(name="trouble", label="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
+    AttemptKind(name="graded", label="Graded", condition=Q(outcome=AttemptOutcome.GRADED), is_always_shown=True),
     AttemptKind(
-        name="exhausted", label="Quota exhausted", rows=_deferred(Reason.QUOTA_EXHAUSTED), is_trouble=True, always=True
+        name="limited", label="Rate limited, 429", condition=_deferred(Reason.RATE_LIMITED), is_always_shown=True
     ),
-    AttemptKind(name="refused-key", label="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
+    AttemptKind(name="trouble", label="Overloaded or unreachable", condition=_deferred(*TROUBLE), is_always_shown=True),
+    AttemptKind(
+        name="exhausted",
+        label="Quota exhausted",
+        condition=_deferred(Reason.QUOTA_EXHAUSTED),
+        needs_attention=True,
+        is_always_shown=True,
+    ),
+    AttemptKind(
+        name="refused-key", label="Key or model refused", condition=_deferred(Reason.AUTH), needs_attention=True
+    ),
     AttemptKind(
         name="unusable",
         label="Declined, or no verdict",
-        rows=Q(outcome__in=(AttemptOutcome.REFUSED, AttemptOutcome.INVALID)) | _deferred(Reason.INPUT_TOO_LARGE),
-        always=True,
+        condition=Q(outcome__in=(AttemptOutcome.REFUSED, AttemptOutcome.INVALID)) | _deferred(Reason.INPUT_TOO_LARGE),
+        is_always_shown=True,
     ),
-    AttemptKind(name="attention", label="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
+    AttemptKind(name="attention", label="Not understood", condition=_deferred(*ATTENTION), needs_attention=True),
     AttemptKind(
         name="other",
         label="Put off for another reason",
-        rows=Q(outcome=AttemptOutcome.DEFERRED) & ~Q(reason__in=(*CLASSED, *ATTENTION)),
+        condition=Q(outcome=AttemptOutcome.DEFERRED) & ~Q(reason__in=(*CLASSED, *ATTENTION)),
     ),
-    AttemptKind(name="lost", label="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
-    AttemptKind(name="batched", label="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
-    AttemptKind(name="running", label="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
+    AttemptKind(name="lost", label="Lost with its worker", condition=Q(outcome=AttemptOutcome.LOST)),
+    AttemptKind(name="batched", label="In a batch", condition=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
+    AttemptKind(name="running", label="Running now", condition=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -75,10 +86,10 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
     """A tally for each kind, in one query."""
     counts: dict[str, Any] = {}
     for index, kind in enumerate(KINDS):
-        done = kind.rows & Q(job__state=JobState.DONE)
-        counts[f"attempts_{index}"] = Count("pk", filter=kind.rows)
-        counts[f"jobs_{index}"] = Count("job", filter=kind.rows, distinct=True)
-        counts[f"done_{index}"] = Count("job", filter=done, distinct=True)
+        is_done = kind.condition & Q(job__state=JobState.DONE)
+        counts[f"attempts_{index}"] = Count("pk", filter=kind.condition)
+        counts[f"jobs_{index}"] = Count("job", filter=kind.condition, distinct=True)
+        counts[f"done_{index}"] = Count("job", filter=is_done, distinct=True)
     counted = attempts.order_by().aggregate(**counts)
     return [
         AttemptTally(
@@ -93,17 +104,18 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """The waiting jobs of `new` sessions and of the `backlog`, and when the next is `due`.
+    """How many jobs of `new` sessions and of the `backlog` wait. `next_due` is when the next job is due, None without
+    jobs.
 
-    `reserved` jobs are of sessions drawn to represent their arm's abstentions; those `over_quota` wait because their
-    token's quota for the day is spent.
+    Of these jobs, `reserved` are for sessions drawn to represent their arm's abstentions, and `over_quota` wait because
+    their token's quota for the day is spent.
     """
 
     new: int
     backlog: int
     reserved: int
     over_quota: int
-    due: dt.datetime | None
+    next_due: dt.datetime | None
 
     @property
     def jobs(self) -> int:
@@ -122,7 +134,7 @@ def waiting_jobs() -> WaitingJobs:
             backlog=Count("pk", filter=Q(backlog=True)),
             reserved=Count("pk", filter=Q(reserved=True)),
             over_quota=Count("pk", filter=Q(reason=Reason.BUDGET_SPENT, next_attempt_at=midnight)),
-            due=Min("next_attempt_at"),
+            next_due=Min("next_attempt_at"),
         )
     )
     return WaitingJobs(**counts)

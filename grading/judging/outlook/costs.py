@@ -30,8 +30,8 @@ UNKNOWN_COST = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__i
 class Spend:
     """The cost of some attempts. `usd` is the sum of the known costs, None if none is known.
 
-    `known` and `unknown_cost` count the charged attempts whose cost is known or not; `expected_usd` is the estimate for
-    the latter. `read` and `written` are input and output tokens.
+    `known` counts the charged attempts whose cost is known, `unknown_cost` the others, and `expected_usd` is the
+    estimated cost of these others. `read` and `written` are input and output tokens.
     """
 
     attempts: int = 0
@@ -65,7 +65,7 @@ class Spend:
 
     @property
     def committed_usd(self) -> float:
-        """What counts against a budget: known costs, and the unknown ones at their estimates."""
+        """What counts against a budget: the known costs, and estimates for the unknown costs."""
         return (self.usd or 0.0) + self.expected_usd
 
     def __add__(self, other: "Spend") -> "Spend":
@@ -81,7 +81,7 @@ class Spend:
         )
 
 
-# Combinations of some keys, each with its spend.
+# Pairs of a key (the values of some columns) and its spend.
 Spends = Sequence[tuple[tuple[Any, ...], Spend]]
 FIGURES = {
     "attempts": Count("pk"),
@@ -113,12 +113,12 @@ def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[
 
 
 def sum_by(spends: Spends, *places: int) -> list[tuple[tuple[Any, ...], Spend]]:
-    """Sum spends over all keys except those at these places. Sorted by the remaining keys."""
+    """Group spends by the values at these places of their keys, and sum each group. Sorted by the shorter keys."""
     sums: dict[tuple[Any, ...], Spend] = {}
     for key, spend in spends:
         group = tuple(key[place] for place in places)
         sums[group] = sums.get(group, Spend()) + spend
-    return sorted(sums.items(), key=lambda each: each[0])
+    return sorted(sums.items(), key=lambda group_and_sum: group_and_sum[0])
 
 
 def tests_since(moment: dt.datetime) -> QuerySet[JudgeKeyTest]:
@@ -127,6 +127,7 @@ def tests_since(moment: dt.datetime) -> QuerySet[JudgeKeyTest]:
 
 
 def spend_on_tests(tests: QuerySet[JudgeKeyTest]) -> Spend:
+    """The spend on all these tests together, in one query."""
     return _spend(tests.order_by().aggregate(**TEST_FIGURES))
 
 
@@ -164,10 +165,10 @@ def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
     for row in rows:
         for field, label in TOKENS.items():
             if row[field]:
-                a_million: Any = {field: MILLION}
-                price = prices.cost(row["model"], **a_million, batch=row["batched"])  # of a million
+                one_million: Any = {field: MILLION}
+                price_per_million = prices.cost(row["model"], **one_million, batch=row["batched"])
                 name = f"{label} in batches" if row["batched"] else label
-                terms.append(CostTerm(label=name, tokens=row[field], price=price))
+                terms.append(CostTerm(label=name, tokens=row[field], price=price_per_million))
     return terms
 
 
@@ -177,8 +178,8 @@ def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
 
 
 def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[str, float]]:
-    """The mean cost of a verdict in dollars, None if no cost is known; and its mean use of each dimension of the rate
-    limits, empty if unknown. One query.
+    """The mean cost of a verdict in dollars (None if no cost is known), and its mean use of each dimension of the rate
+    limits (empty if unknown). One query.
     """
     counted = Q(input_tokens__isnull=False, output_tokens__isnull=False)
     sums = attempts.filter(outcome=AttemptOutcome.GRADED).aggregate(
@@ -191,5 +192,6 @@ def per_verdict(attempts: QuerySet[JudgeAttempt]) -> tuple[float | None, dict[st
     each_usd = sums["usd"] / sums["known"] if sums["known"] else None
     if not sums["n"]:
         return each_usd, {}
-    read, written = sums["read"] / sums["n"], sums["written"] / sums["n"]
+    read = sums["read"] / sums["n"]
+    written = sums["written"] / sums["n"]
     return each_usd, {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}

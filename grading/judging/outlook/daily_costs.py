@@ -22,7 +22,7 @@ from grading.models.judging import AttemptOutcome
 MOST_DAYS = 90
 # The name of the stored reading.
 SPENDS = "judge costs by day"
-KIND = Case(*(When(kind.rows, then=Value(kind.name)) for kind in KINDS), default=Value(""))
+KIND = Case(*(When(kind.condition, then=Value(kind.name)) for kind in KINDS), default=Value(""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,10 @@ def _spends_as_json(first: dt.date, end: dt.date) -> dict[str, Any]:
 
 
 def latest_spends(first: dt.date) -> tuple[list[DaySpend], dt.datetime | None]:
-    """The same costs as `spends(first)`, but computed only for days that are not stored; and when the other days were
-    stored, None if they never were. `first` is at most MOST_DAYS ago.
+    """The costs of the days from `first` on, and when the stored ones were stored (None if none are stored).
+
+    The costs are those of `spends(first)`, but only days that are not stored are computed. `first` is at most MOST_DAYS
+    ago.
     """
     stored = StoredReading.objects.filter(name=SPENDS).first()
     if stored is None:

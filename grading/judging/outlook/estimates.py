@@ -14,8 +14,10 @@ from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgeAttempt, JudgePolicy, Rubric
 from grading.models.judging import AttemptOutcome, JudgeRole
 
-# The number of latest verdicts that the means are of, and the assumed tokens of a reply before the first one.
-LATEST, UNKNOWN_OUTPUT = 200, 700
+# The means are over this many of the latest verdicts.
+LATEST = 200
+# The assumed output tokens of a verdict before the first one.
+UNKNOWN_OUTPUT = 700
 MILLION = 1_000_000
 
 
@@ -67,16 +69,17 @@ def estimate(count: int, rubric: Rubric) -> CostEstimate:
     ).order_by("-pk")
     columns = ("job__rubric", "output_tokens", "input_tokens", "cache_read_tokens", "cache_write_tokens")
     rows = list(latest.values_list(*columns)[:LATEST])
-    lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={row[0] for row in rows})}
-    most = float(settings.JUDGE_INPUT_TOKENS)
+    rubric_ids = {rubric_id for rubric_id, *_tokens in rows}
+    rubric_tokens = {row.pk: _rubric_tokens(row) for row in Rubric.objects.filter(pk__in=rubric_ids)}
+    longest = float(settings.JUDGE_INPUT_TOKENS)
     evidence: list[int] = []
     output: list[int] = []
     for rubric_id, output_tokens, *input_tokens in rows:
-        evidence.append(max(sum(filter(None, input_tokens)) - lengths[rubric_id], 0))
+        evidence.append(max(sum(filter(None, input_tokens)) - rubric_tokens[rubric_id], 0))
         output.append(output_tokens)
     return CostEstimate(
         count=count,
-        input_tokens=min(_length(rubric) + fmean(evidence), most) if evidence else most,
+        input_tokens=min(_rubric_tokens(rubric) + fmean(evidence), longest) if evidence else longest,
         output_tokens=fmean(output) if output else UNKNOWN_OUTPUT,
         price_in=price_in,
         price_out=price_out,
@@ -90,10 +93,10 @@ def pace(estimate: CostEstimate) -> Pace | None:
     first = standings().get(JudgeRole.FIRST)
     if first is None:
         return None
-    each = {"requests": 1.0, "input_tokens": estimate.input_tokens, "output_tokens": estimate.output_tokens}
-    return forecast.pace(headroom(first).limits, each, share=limiter.PACE)
+    per_verdict = {"requests": 1.0, "input_tokens": estimate.input_tokens, "output_tokens": estimate.output_tokens}
+    return forecast.pace(headroom(first).limits, per_verdict, share=limiter.PACE)
 
 
-def _length(rubric: Rubric) -> int:
-    """The tokens of a prompt without evidence."""
+def _rubric_tokens(rubric: Rubric) -> int:
+    """The tokens of a prompt with this rubric and no evidence."""
     return prompt.build(Case(metadata={}), inputs.rubric_text(rubric), budget=settings.JUDGE_INPUT_TOKENS).tokens

@@ -27,7 +27,9 @@ DAY_HOURS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOutlook:
-    """The jobs that wait and when they will be done. `arrivals` are jobs per hour, `each_usd` a verdict's mean cost."""
+    """The jobs that wait and when they will be done. `arrivals` are jobs per hour; `sent` counts the jobs in batches,
+    which do not wait. `each_usd` is the mean cost of a verdict, None if unknown.
+    """
 
     waiting: int
     sent: int
@@ -49,8 +51,8 @@ def outlook(
 ) -> QueueOutlook:
     """The first judge's queue. `left_usd` is the rest of today's budget, None without a budget."""
     now = timezone.now()
-    each_usd, taken = costs.per_verdict(costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST))
-    pace = core.pace(headroom.limits, taken, share=limiter.PACE)
+    each_usd, use_per_verdict = costs.per_verdict(costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST))
+    pace = core.pace(headroom.limits, use_per_verdict, share=limiter.PACE)
     counts = dict(jobs().filter(finished_at=None).order_by().values_list("state").annotate(n=Count("pk")))
     waiting = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0)
     sent = counts.get(JobState.SENT, 0)
@@ -63,11 +65,11 @@ def outlook(
             remaining=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now)
         )
     # The history of the queue since the oldest waiting job was added, in two queries with a row per minute.
-    live = jobs().exclude(state=JobState.SENT)
-    oldest = live.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
+    not_sent = jobs().exclude(state=JobState.SENT)
+    oldest = not_sent.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
     start = max(min(oldest, now - LEAST_PAST), now - MOST_PAST)
-    created = _minutes(live.filter(created_at__gt=start), "created_at")
-    finished = _minutes(live.filter(finished_at__gt=start), "finished_at")
+    created = _minutes(not_sent.filter(created_at__gt=start), "created_at")
+    finished = _minutes(not_sent.filter(finished_at__gt=start), "finished_at")
     moments = [start + index * (now - start) / POINTS for index in range(POINTS + 1)]
     conditions = Conditions(
         waiting=waiting,

@@ -18,8 +18,8 @@ from grading.vocabulary import Reason
 LISTED = 10
 HOUR = dt.timedelta(hours=1)
 TROUBLE = (Reason.OVERLOADED, Reason.CONNECTION, Reason.TIMEOUT)
-# The least number of failed calls in a spell. An hour without one ends it.
-SPELL = 3
+# The least number of failed calls in a spell. An hour without a failed call ends the spell.
+LEAST_SPELL_CALLS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,8 @@ class Period:
     @property
     def label(self) -> str:
         """The state, and its reason if that says more."""
-        state, reason = state_label(self.row.state, self.row.reason).capitalize(), Reason(self.row.reason)
+        state = state_label(self.row.state, self.row.reason).capitalize()
+        reason = Reason(self.row.reason)
         if not reason.words or reason in (Reason.BUDGET_SPENT, Reason.PAUSED):
             return state
         return f"{state}: {reason.words[0].lower()}{reason.words[1:]}"
@@ -65,14 +66,14 @@ def known_since(quota: Quota) -> dt.datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Radius:
-    """The number of sessions that waited for their verdict during an outage, and of those that still wait."""
+class AffectedSessions:
+    """How many sessions waited for their verdict during an outage, and how many of these still wait."""
 
     waited: int
     waiting: int
 
 
-def radii(outages: Sequence[Period]) -> list[Radius]:
+def count_affected(outages: Sequence[Period]) -> list[AffectedSessions]:
     """The sessions affected by each outage, in one query."""
     if not outages:
         return []
@@ -83,12 +84,13 @@ def radii(outages: Sequence[Period]) -> list[Radius]:
         counts[f"waiting_{index}"] = Count("session", filter=during & Q(state__in=OPEN_STATES), distinct=True)
     counted = JudgeJob.objects.filter(yours(), purpose=Purpose.VERDICT).aggregate(**counts)
     return [
-        Radius(waited=counted[f"waited_{index}"], waiting=counted[f"waiting_{index}"]) for index in range(len(outages))
+        AffectedSessions(waited=counted[f"waited_{index}"], waiting=counted[f"waiting_{index}"])
+        for index in range(len(outages))
     ]
 
 
 def waited_during(since: dt.datetime, until: dt.datetime | None) -> Q:
-    """A condition on jobs: open at some time from `since` to `until`, or to now if that is None."""
+    """A condition on jobs: open at some time from `since` to `until`. None as `until` means now."""
     created = Q() if until is None else Q(created_at__lt=until)
     return created & (Q(finished_at=None) | Q(finished_at__gt=since))
 
@@ -116,7 +118,7 @@ def spells(model: str, start: dt.datetime) -> list[Spell]:
 
 
 def join_hours(hours: Iterable[Spell]) -> list[Spell]:
-    """Join hours (in order) that are less than an hour apart into spells, and drop those of fewer than SPELL calls."""
+    """Join hours (in order) that are less than an hour apart into spells. Spells with too few calls are dropped."""
     spells: list[Spell] = []
     for hour in hours:
         if spells and hour.since - spells[-1].until < HOUR:
@@ -124,4 +126,4 @@ def join_hours(hours: Iterable[Spell]) -> list[Spell]:
             spells.append(Spell(since=last.since, until=hour.until, calls=last.calls + hour.calls))
         else:
             spells.append(hour)
-    return [spell for spell in spells if spell.calls >= SPELL]
+    return [spell for spell in spells if spell.calls >= LEAST_SPELL_CALLS]

@@ -30,8 +30,9 @@ def standings() -> dict[JudgeRole, JudgeStanding]:
     quotas = {(quota.key, quota.model): quota for quota in Quota.objects.all()} if configured else {}
     standings_by_role: dict[JudgeRole, JudgeStanding] = {}
     for role, judge in configured.items():
-        key = judge.fingerprint, judge.model
-        standings_by_role[role] = JudgeStanding(judge=judge, quota=quotas.get(key) or Quota(key=key[0], model=key[1]))
+        stored = quotas.get((judge.fingerprint, judge.model))
+        quota = stored or Quota(key=judge.fingerprint, model=judge.model)
+        standings_by_role[role] = JudgeStanding(judge=judge, quota=quota)
     return standings_by_role
 
 

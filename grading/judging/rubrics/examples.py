@@ -29,11 +29,11 @@ def labelled(search: str = "") -> QuerySet[Grade]:
     return rows.order_by("-pk")
 
 
-def make(grade: Grade) -> Example:
-    """A person's grade as an example: a summary of the session, the score, the reason. Raises what reading evidence
+def make_example(grade: Grade) -> Example:
+    """A person's grade as an example: a summary of the session, the score, the reason. Raises whatever reading evidence
     raises.
 
-    `session` and `grade` say where it comes from; the prompt does not contain them.
+    Its keys "session" and "grade" say where it comes from; the prompt does not contain them.
     """
     summary = prompt.summarise(inputs.case(grade.session), SUMMARY_LIMIT) or clean(grade.session.title, SUMMARY_LIMIT)
     return {

@@ -12,7 +12,9 @@ def categories() -> list[int]:
 
 
 def of_categories() -> dict[int, WorkKind]:
-    """The kind of work of each category whose kind is not production; of a merged one, its target's. One query."""
+    """The kind of work by category (primary key), only of those whose kind is not production. A merged category has the
+    kind of its target. One query.
+    """
     kinds = {}
     for arm in Arm.objects.filter(bandit__name=CATEGORIES).select_related("merged_into"):
         if arm.current.is_consumption:

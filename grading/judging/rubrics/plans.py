@@ -37,8 +37,8 @@ MOST = 5_000
 class Plan:
     """`session_ids` are to be judged, the latest first; `left_out` counts the others by reason.
 
-    `rubric` is that of most of them, for which the estimate is. `rest`: the session after which the selection goes on,
-    None if it is complete.
+    `rubric` is the rubric of most of these sessions, and the one of the estimate. `rest` is the session after which the
+    selection goes on, None if the plan has all of it.
     """
 
     rubric: Rubric
@@ -66,19 +66,20 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
     being_judged = set(sent.values_list("session", flat=True))
     kinds_by_category = kinds.of_categories()
-    # Of each session that has evidence for a judge: the hash of its verdict's rubric, or "" if that was by another
-    # digest or model, or before the latest evidence.
+    # For each session with evidence for a judge, the hash of its verdict's rubric; "" if that verdict was by another
+    # digest or model, or is older than the latest evidence.
     judge = judges.first()
     model = judge.model if judge else ""
-    read = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
-    later = read.filter(received_at__gt=OuterRef("verdict__created_at"))
+    evidence = Evidence.objects.filter(session=OuterRef("pk"), kind__in=JUDGED_KINDS, problem="")
+    later_evidence = evidence.filter(received_at__gt=OuterRef("verdict__created_at"))
     keys = Keys(pk for pk, _outcome, _category in planned)
-    readable = Session.objects.filter(Exists(read), pk__in=keys).annotate(is_unread=Exists(later)).order_by()
-    columns = ("pk", "verdict__rubric", "verdict__version", "verdict__model", "is_unread")
-    verdict_rubrics = {
-        pk: rubric if version == VERSION and verdict_model.startswith(model) and not is_unread else ""
-        for pk, rubric, version, verdict_model, is_unread in readable.values_list(*columns)
-    }
+    with_evidence = Session.objects.filter(Exists(evidence), pk__in=keys).order_by()
+    with_evidence = with_evidence.annotate(has_later_evidence=Exists(later_evidence))
+    columns = ("pk", "verdict__rubric", "verdict__version", "verdict__model", "has_later_evidence")
+    verdict_rubrics = {}
+    for pk, rubric_sha256, version, verdict_model, has_later_evidence in with_evidence.values_list(*columns):
+        is_current = version == VERSION and verdict_model.startswith(model) and not has_later_evidence
+        verdict_rubrics[pk] = rubric_sha256 if is_current else ""
     rubric_by_session: dict[int, Rubric] = {}
     left_out: Counter[LeftOut] = Counter()
     for pk, outcome, category in planned:

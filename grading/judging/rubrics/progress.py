@@ -21,8 +21,8 @@ LARGEST = 10
 class RunProgress:
     """How many of the `total` sessions of a run are in which state; `waiting`, `failed` and `left_out` by reason.
 
-    `to_place` sessions have no job yet; the job of `superseded` ones was taken over by a later run. In dollars, `spent`
-    is the cost of the calls whose cost is known, `unknown_cost` the estimate for the others.
+    `to_place` sessions have no job yet. `superseded` sessions have a job that a later run took over. In dollars,
+    `spent` is the cost of the calls whose cost is known, and `unknown_cost` is the estimate for the other calls.
     """
 
     total: int
@@ -66,15 +66,17 @@ class VerdictChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The changes by a run. The means and `moves` are over the `count` sessions with a verdict before and after, the
-    means None without any; `new` sessions had no verdict before. `largest` are the largest changes.
+    """The changes by a run. `count` sessions had a verdict before and after it, `new` sessions had none before.
+
+    The means and `differences` are over the former; without such sessions the means are None. `largest` are the largest
+    changes.
     """
 
     count: int
     new: int
     mean_before: float | None
     mean_after: float | None
-    moves: tuple[float, ...]
+    differences: tuple[float, ...]
     largest: tuple[VerdictChange, ...]
 
 
@@ -87,14 +89,14 @@ def progress(run: JudgeRun) -> RunProgress:
     states = {state: counts.get(state, Counter()) for state in JobState}
     left_out = {LeftOut(why): n for why, n in run.left_out.items()}
     spend = costs.spend(JudgeAttempt.objects.filter(job__run=run))
-    with_jobs = sum(reasons.total() for reasons in states.values())
+    job_count = sum(reasons.total() for reasons in states.values())
     unplaced = run.total - run.placed
     return RunProgress(
         total=run.total,
         done=states[JobState.DONE].total(),
         judging=states[JobState.LEASED].total() + states[JobState.SENT].total(),
         cancelled=states[JobState.CANCELLED].total() + (unplaced if run.cancelled_at else 0),
-        superseded=run.placed - with_jobs - sum(left_out.values()),
+        superseded=run.placed - job_count - sum(left_out.values()),
         to_place=0 if run.cancelled_at else unplaced,
         waiting=states[JobState.QUEUED] + states[JobState.PARKED],
         failed=states[JobState.ABANDONED],
@@ -121,6 +123,6 @@ def changes(run: JudgeRun) -> Changes:
         new=len(after) - len(both),
         mean_before=fmean(change.before for change in both) if both else None,
         mean_after=fmean(change.after for change in both) if both else None,
-        moves=tuple(change.difference for change in both),
+        differences=tuple(change.difference for change in both),
         largest=tuple(sorted(both, key=lambda change: (-abs(change.difference), change.session))[:LARGEST]),
     )

@@ -61,9 +61,9 @@ def enqueue() -> int:
 def cancel(run: JudgeRun, *, by: User) -> int:
     """Cancel the queued jobs of a run. Returns how many.
 
-    Jobs that would exist without the run stay queued: older ones, and those of sessions without a verdict or with
-    evidence that it has not read. Sessions that arrived while there was no judge (`judging.earlier`) would have no job,
-    unless more evidence came since.
+    Jobs that would exist without the run stay queued: older jobs, and the jobs of sessions without a verdict or with
+    evidence that their verdict has not read. Sessions that arrived while there was no judge (`judging.earlier`) would
+    have no job, unless more evidence came since.
     """
     now = clock.now()
     with transaction.atomic():
@@ -85,7 +85,7 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         queued.filter(pk__in=needed_jobs).update(run=None)  # so that `queued` and `dated` no longer contain them
         unjudged_sessions = list(dated.filter(verdict_at=None).values_list("session", flat=True))
         count = queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
-    # They get no verdict now: settle them, and let them wait for a choice again.
+    # These sessions get no verdict now: settle them, and let them wait for a choice again.
     for pk in unjudged_sessions:
         with transaction.atomic():
             session = Session.objects.for_grading().get(pk=pk)
@@ -126,7 +126,7 @@ def _enqueue_chunk(run_id: int) -> int:
 
 
 def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
-    """Make a job for one session, or take over its open job. If neither is possible, returns why."""
+    """Make a job for one session, or take over its open job. Returns why if neither is possible, else None."""
     session = Session.objects.select_for_update(of=("self",)).with_people().filter(pk=session_id).first()
     if session is None:
         return LeftOut.GONE
@@ -148,8 +148,8 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
     if latest in earlier_answers:
         return LeftOut.UNCHANGED
     job = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
-    if earlier_answers:  # the job is done at once
-        # The question was answered before: the answer is copied as the current verdict, without a call.
+    if earlier_answers:
+        # The question was answered before. Copy the answer as the current verdict: the job is done without a call.
         answer = earlier_answers[0]
         identity = {name: getattr(answer, name) for name in IDENTITY}
         replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1

@@ -24,10 +24,10 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
     older digest. NULL if it has no verdict.
     """
     questions = _active_questions()
-    others = [When(category=pk, then=Value(questions[kind])) for pk, kind in kinds.of_categories().items()]
-    active = Case(*others, default=Value(questions[WorkKind.PRODUCTION]))
-    fresh = When(verdict_question=active, then=Value(value=False))
-    is_stale = Case(fresh, default=Value(value=True), output_field=BooleanField())
+    other_kinds = [When(category=pk, then=Value(questions[kind])) for pk, kind in kinds.of_categories().items()]
+    active_question = Case(*other_kinds, default=Value(questions[WorkKind.PRODUCTION]))
+    not_stale = When(verdict_question=active_question, then=Value(value=False))
+    is_stale = Case(not_stale, default=Value(value=True), output_field=BooleanField())
     return sessions.annotate(is_stale=Case(When(verdict__isnull=False, then=is_stale), default=None))
 
 
@@ -86,9 +86,9 @@ def staleness(verdict: Grade | None, active: Rubric | None) -> str:
 
 
 def answers(session: Session, rubric: Rubric, hashes: dict[str, str]) -> QuerySet[Grade]:
-    """Verdicts (trials too) on this evidence (see `judgeable`) by this rubric and the first judge, latest first.
+    """Verdicts (trials too) on this evidence by this rubric and the first judge, latest first.
 
-    The judge is not asked again while there is one.
+    `hashes` are from `judgeable`. While there is such a verdict, the judge is not asked again.
     """
     judge = judges.first()
     return session.grades.answering(

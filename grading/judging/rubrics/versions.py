@@ -24,9 +24,10 @@ FIGURES = "figures of rubrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The number and mean of a rubric's verdicts, and their mean absolute `error` and `bias` against people's grades of
-    the same sessions, of which there are `pairs`.
+class RubricFigures:
+    """The number and mean of a rubric's verdicts, and how they compare with people's grades of the same sessions.
+
+    `pairs` is the number of these sessions. `error` is the mean absolute difference, `bias` the mean difference.
     """
 
     verdicts: int = 0
@@ -52,8 +53,8 @@ def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
     A new rubric has the kind of work of its parent, if it has one.
     """
     kind = draft.kind if draft.parent is None else draft.parent.kind
-    about = {"kind": kind, "title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
-    return Rubric.objects.get_or_create(sha256=sha256(draft), defaults={**content(draft), **about})
+    columns = {"kind": kind, "title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
+    return Rubric.objects.get_or_create(sha256=sha256(draft), defaults={**content(draft), **columns})
 
 
 def activate(rubric: Rubric, *, by: User) -> int:
@@ -76,10 +77,11 @@ def activate(rubric: Rubric, *, by: User) -> int:
         return queued.update(rubric=rubric)
 
 
-def figures() -> dict[str, Figures]:
+def figures() -> dict[str, RubricFigures]:
     """The figures of each rubric, by its hash. Four queries."""
-    # For each rubric, its latest verdict on each session minus the latest grade by a person, without sessions that are
-    # examples in the rubric itself. The condition on the author, which every such grade has, lets an index be used.
+    # For each rubric: its latest verdict on each session minus the latest grade by a person. Sessions that are examples
+    # in the rubric itself are left out. The condition on the author holds for every such grade, and lets an index be
+    # used.
     by_people = Grade.objects.filter(source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None, author__isnull=False)
     human = {session: value or 0.0 for session, value in by_people.order_by("pk").values_list("session", "value")}
     latest: dict[tuple[str, int], float] = {}
@@ -95,7 +97,7 @@ def figures() -> dict[str, Figures]:
         gaps[rubric].append(value - human[session])
     sums = verdicts().order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
     return {
-        rubric: Figures(
+        rubric: RubricFigures(
             verdicts=n,
             mean=total / n,
             pairs=len(gaps[rubric]),
@@ -110,13 +112,15 @@ def store_figures(now: dt.datetime) -> None:
     """Compute and store the figures for the pages, if grades or rubrics have changed."""
     inputs = repr((last_keys(Grade, Rubric), Erasure.objects.count()))
     StoredReading.objects.renew(
-        FIGURES, inputs, lambda: {rubric: asdict(each) for rubric, each in figures().items()}, now
+        FIGURES, inputs, lambda: {rubric: asdict(of_rubric) for rubric, of_rubric in figures().items()}, now
     )
 
 
-def latest_figures() -> tuple[dict[str, Figures], dt.datetime | None]:
-    """The stored figures and when they were computed; if there are none, computed now, and None."""
+def latest_figures() -> tuple[dict[str, RubricFigures], dt.datetime | None]:
+    """The stored figures by the rubric's hash, and when they were computed. If none are stored, they are computed now
+    and the time is None.
+    """
     stored = StoredReading.objects.filter(name=FIGURES).first()
     if stored is None:
         return figures(), None
-    return {rubric: Figures(**each) for rubric, each in stored.value.items()}, stored.read_at
+    return {rubric: RubricFigures(**columns) for rubric, columns in stored.value.items()}, stored.read_at

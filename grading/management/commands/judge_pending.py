@@ -30,9 +30,9 @@ class Command(BaseCommand):
             raise CommandError("There is no judge: add a key in Settings or set ANTHROPIC_API_KEY, then run this again")
         now, total = clock.now(), 0
         if abandoned:
-            while count := enqueuing.take_up_abandoned():
+            while count := enqueuing.enqueue_abandoned():
                 total += count
-        elif (waiting := earlier.count(now)) is None:
+        elif (waiting := earlier.load_earlier(now)) is None:
             self.stdout.write("No session that came in while there was no judge waits for a choice.")
             return
         elif choice is None:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             return
         else:
             try:
-                run = earlier.judge(
+                run = earlier.start_run(
                     choice, by=None, at_most=waiting.all.count, why=f"judge_pending --{choice}", now=now
                 )
             except ChoiceRefused as error:

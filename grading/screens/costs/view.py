@@ -78,7 +78,7 @@ class CostFilterForm(forms.Form):
         for path, name in (("job__session__agent", "agent"), ("model", "model"), ("job__purpose", "purpose")):
             if chosen.get(name):
                 rows = rows.filter(**{path: chosen[name]})
-        return rows.filter(BY_NAME[chosen["outcome"]].rows) if chosen.get("outcome") else rows
+        return rows.filter(BY_NAME[chosen["outcome"]].condition) if chosen.get("outcome") else rows
 
     def shows(self, row: DaySpend) -> bool:
         """Whether the filters include these calls, as in `attempts`."""

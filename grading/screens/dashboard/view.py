@@ -76,7 +76,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "title": "Dashboard",
         "offers_story": march31.is_demo() and not march31.Incident(now).pressed_at,
         "uncategorised": uncategorised(),
-        "earlier": None if first is None else earlier.count(now),
+        "earlier": None if first is None else earlier.load_earlier(now),
         "trust": figures,
         "answer": answer(facts),
         "checklist": checklist(user),
@@ -110,7 +110,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
         _at, waiting = view.forecast.opening
         if waiting > view.waiting:
             drained.append(f"{waiting:,.0f} when judging resumes")
-    if (at := view.forecast.at) is not None and view.waiting:
+    if (at := view.forecast.empty_at) is not None and view.waiting:
         # Within a day the hour is enough.
         is_near = at - timezone.now() < dt.timedelta(days=1)
         time = f"{timezone.localtime(at):%H:%M}" if is_near else moment(at)

@@ -127,7 +127,7 @@ def _state() -> dict[str, object]:
         "last_answer": verdicts.order_by("-finished_at").first(),
         "last_words": "" if last is None else TEST_WORDS.get(Reason(last.reason), ""),
         "tests": tests,
-        "earlier": earlier.count(now),
+        "earlier": earlier.load_earlier(now),
         "budget": limit,
         "remaining": None if limit is None else max(limit - budget.spent_today(now), 0.0),
     }
@@ -149,7 +149,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     key, base_url = form.cleaned_data["api_key"], form.cleaned_data["base_url"]
     judge = judges.with_key(key, base_url)
     tested = key_tests.test(judge, request.user)
-    if tested.refused or (tested.trouble is not None and request.POST.get("do") != "save_anyway"):
+    if tested.refused or (tested.error is not None and request.POST.get("do") != "save_anyway"):
         messages.error(request, f"Nothing was saved. {_describe_test(tested)}")
         form.may_save_anyway = not tested.refused
         return form
@@ -158,7 +158,7 @@ def _save(request: StaffRequest) -> JudgeKeyForm | None:
     key_tests.learn(judge, tested)
     before = f"in place of …{replaced.hint}, " if replaced else ""
     record(AuditKind.TOKEN, f"set the judge’s key …{row.hint}", detail=f"{before}for {judge.route}")
-    if tested.trouble is None:
+    if tested.error is None:
         messages.success(request, f"Saved. {_describe_test(tested)} Workers now use the key for new sessions.")
     else:
         messages.error(request, f"Saved, but the test failed. {_describe_test(tested)}")
@@ -173,7 +173,7 @@ def _test(request: StaffRequest) -> None:
         return
     tested = key_tests.test(judge, request.user)
     key_tests.learn(judge, tested)
-    level = messages.SUCCESS if tested.trouble is None else messages.ERROR
+    level = messages.SUCCESS if tested.error is None else messages.ERROR
     messages.add_message(request, level, _describe_test(tested))
 
 
@@ -187,7 +187,7 @@ def _judge_earlier(request: StaffRequest) -> None:
     choice = form.cleaned_data["choice"]
     ages = {"recent": f", of the last {earlier.RECENT_DAYS} days", "older": f", older than {earlier.RECENT_DAYS} days"}
     try:
-        run = earlier.judge(
+        run = earlier.start_run(
             choice,
             by=request.user,
             at_most=form.cleaned_data["count"],
@@ -221,7 +221,7 @@ def _remove(request: StaffRequest) -> None:
 def _describe_test(tested: KeyTest) -> str:
     """The result of a test as a sentence, with its cost."""
     row = tested.row
-    if tested.trouble is None:
+    if tested.error is None:
         price = "at an unknown price" if row.cost_usd is None else f"for {fine_usd(row.cost_usd)}"
         return f"{row.model} answered in {row.seconds or 0:.1f} s {price}."
-    return f"{TEST_WORDS.get(tested.trouble.reason, tested.trouble.reason.words)} It said: {row.detail}"
+    return f"{TEST_WORDS.get(tested.error.reason, tested.error.reason.words)} It said: {row.detail}"

@@ -8,7 +8,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading.judging.allowance.quota import PROBED
+from grading.judging.allowance.quota import STATES_WITH_PROBES
 from grading.judging.earlier import RECENT_DAYS
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota
@@ -65,7 +65,7 @@ def _since(quota: Quota, now: dt.datetime) -> str:
     at = timezone.localtime(quota.changed_at)
     day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
     since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
-    if quota.state not in PROBED or quota.until is None or quota.until <= now:
+    if quota.state not in STATES_WITH_PROBES or quota.until is None or quota.until <= now:
         return since
     verb = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
     return f"{since}; {verb} in {duration((quota.until - now).total_seconds())}"

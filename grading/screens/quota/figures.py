@@ -58,7 +58,7 @@ def arithmetic(outlook: QueueOutlook) -> str:
         return "the rate is unknown until the first verdict"
     rate = f"{pace.per_minute:.2f}" if pace.per_minute < 10 else f"{pace.per_minute:,.0f}"  # noqa: PLR2004 - two digits
     what = DIMENSIONS[pace.dimension].lower()
-    return f"{rate} verdicts per minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
+    return f"{rate} verdicts per minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.per_verdict:,.0f} {what}"
 
 
 def arrivals(an_hour: float) -> str:
@@ -78,7 +78,7 @@ def sentence(outlook: QueueOutlook) -> str:
     else:
         at_this_rate, until_resumed = f"; {new_sessions}", f"waits until the judge is resumed; {new_sessions}"
     if outlook.forecast.ending is ForecastEnding.DRAINED:
-        return f"The backlog clears by {moment(outlook.forecast.at)}{at_this_rate}."
+        return f"The backlog clears by {moment(outlook.forecast.empty_at)}{at_this_rate}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
     a_day = DAY_HOURS * outlook.arrivals
     pays = 0.0 if outlook.allowance is None else outlook.allowance.daily
@@ -105,8 +105,8 @@ def backlog_chart(outlook: QueueOutlook, *, size: tuple[int, int] = BACKLOG) -> 
         at, waiting = forecast.opening
         label = f"{waiting:,.0f} when judging resumes"
         notes.append(Note(at=timezone.localtime(at), waiting=waiting, label=label))
-    if forecast.at is not None:
-        at = timezone.localtime(forecast.at)
+    if forecast.empty_at is not None:
+        at = timezone.localtime(forecast.empty_at)
         if size == BACKLOG:  # the others have no room for it, and the sentence above them says it
             notes.append(Note(at=at, waiting=0, label=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))  # room for the label after the end
@@ -162,7 +162,7 @@ def outcomes(
     rows: list[dict[str, Any]] = []
     for tally in tallies:
         kind, n = tally.kind, tally.attempts
-        if not (n or kind.always):
+        if not (n or kind.is_always_shown):
             continue
         if kind.name == "limited":
             share = 100 * n / calls if calls else 0
@@ -178,7 +178,7 @@ def outcomes(
             note = "recorded before they were sent"
         else:
             note = f"{tally.jobs_done:,} of {counted(tally.jobs, 'job')} judged since"
-        css = "f-alarm" if kind.is_trouble else "f-floor"
+        css = "f-alarm" if kind.needs_attention else "f-floor"
         if kind.name == "graded":
             css = "f-judge"
         rows.append({"kind": kind, "n": n, "bar": bars.share_bar(css, n, most, kind.label), "words": note})
@@ -218,13 +218,13 @@ def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages, newest first, each with the sessions that it affected."""
     latest = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
     rows = []
-    for period, radius in zip(latest, outages.radii(latest), strict=True):
+    for period, affected in zip(latest, outages.count_affected(latest), strict=True):
         # The list of the sessions that waited for a verdict then.
         window = {"waited_from": period.row.at.isoformat()}
         if period.until is not None:
             window["waited_until"] = period.until.isoformat()
         address = f"{reverse('admin:sessions')}?{urlencode(window)}"
-        rows.append({"period": period, "radius": radius, "sessions": address})
+        rows.append({"period": period, "affected": affected, "sessions": address})
     return rows
 
 

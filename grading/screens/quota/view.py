@@ -6,7 +6,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.judging import earlier
-from grading.judging.allowance.quota import PROBED
+from grading.judging.allowance.quota import STATES_WITH_PROBES
 from grading.judging.ordering import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
@@ -55,7 +55,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         spells = outages.spells(first.judge.model, since)
         tallies = figures.tallies_today(now)
         context |= {
-            "earlier": earlier.count(now),
+            "earlier": earlier.load_earlier(now),
             "spent": money,
             "headroom": room,
             "gauges": figures.gauges(room, queue.pace.dimension if queue.pace else None, policy.reserved_share),
@@ -89,12 +89,12 @@ def _waits(quota: Quota, waiting: WaitingJobs) -> str:
         return f"{lanes}until the key works"
     if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
         return f"{lanes}held{until(quota.until)}"
-    due = "now" if waiting.due is None or waiting.due <= timezone.now() else f"at {clock(waiting.due)}"
+    due = "now" if waiting.next_due is None or waiting.next_due <= timezone.now() else f"at {clock(waiting.next_due)}"
     return f"{lanes}the next is due {due}"
 
 
 def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
     """The earliest time at which a job that is due at `due` is sent: if the quota is out, not before its next probe."""
-    if quota is None or quota.state not in PROBED or quota.until is None:
+    if quota is None or quota.state not in STATES_WITH_PROBES or quota.until is None:
         return due
     return max(due, quota.until)

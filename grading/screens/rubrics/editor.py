@@ -80,7 +80,7 @@ class RubricDraft:
         chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
         stored = {example["grade"]: example for example in parent.examples}
         grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in stored])
-        made = {pk: examples.make(grade) for pk, grade in grades.items()} | stored
+        made = {pk: examples.make_example(grade) for pk, grade in grades.items()} | stored
         return Rubric(
             title=self.title,
             text=self.text,

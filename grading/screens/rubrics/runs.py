@@ -156,7 +156,7 @@ def run(request: StaffRequest, pk: int) -> TemplateResponse:
         "changes": changes,
         "rows": [{"change": change, "session": sessions[change.session]} for change in changes.largest],
         "rubrics": list(rubrics) or [run.rubric],
-        "histogram": bars.verdict_moves(changes.moves) if changes.moves else "",
+        "histogram": bars.verdict_moves(changes.differences) if changes.differences else "",
         **_progress(run),
     }
     return TemplateResponse(request, "rubrics/run.html", context)

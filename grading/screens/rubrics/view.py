@@ -12,7 +12,7 @@ from django.utils import timezone
 from grading.judging.core.rubric import difference
 from grading.judging.rubrics import kinds, plans, versions
 from grading.judging.rubrics.verdicts import has_stale, verdicts, with_verdict
-from grading.judging.rubrics.versions import Figures
+from grading.judging.rubrics.versions import RubricFigures
 from grading.models import Grade, Rubric, RubricActivation, Session
 from grading.models.judging import Purpose
 from grading.screens.http import StaffRequest, staff_view
@@ -41,7 +41,7 @@ def show(request: StaffRequest) -> TemplateResponse:
                 "words": kind.words,
                 "about": ABOUT[kind],
                 "active": next((row for row in of_this_kind if row.is_active), None),
-                "rows": [{"rubric": row, "figures": figures.get(row.sha256, Figures())} for row in of_this_kind],
+                "rows": [{"rubric": row, "figures": figures.get(row.sha256, RubricFigures())} for row in of_this_kind],
             }
         )
     context = {
@@ -74,7 +74,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         "rubric": rubric,
         "in_force": Rubric.objects.filter(kind=rubric.kind, is_active=True).first(),
         "read_at": read_at,
-        "figures": figures.get(rubric.sha256, Figures()),
+        "figures": figures.get(rubric.sha256, RubricFigures()),
         "differs": difference(versions.content(parent), versions.content(rubric)) if parent else [],
         "before_after": reworded,
         "stale": of_kind(stale(), WorkKind(rubric.kind)).count() if rubric.is_active else 0,

@@ -18,7 +18,7 @@ from tests.insight.core.tables import JUDGE, NEW_JUDGE, day, table
 
 pytestmark = pytest.mark.pure
 BEFORE, AFTER = Span(first=day(0), last=day(6)), Span(first=day(7), last=day(13))
-QUIET = DayEffects(variance=0.0, correlation=0.0, session=0.04, days=14)
+QUIET = DayEffects(variance=0.0, correlation=0.0, session_variance=0.04, days=14)
 MIX, WITHIN, GRADERS, MISSING = PartName
 
 
@@ -32,7 +32,9 @@ def sessions(period, category, rewards, **fields):
 
 def split(rows, pairs=None, graders=(JUDGE, NEW_JUDGE), effects=QUIET):
     scale = fit_scale(graders, pairs or {})
-    inputs = ChangeInputs(table=table(rows), before=BEFORE, after=AFTER, measure="reward", scale=scale, effects=effects)
+    inputs = ChangeInputs(
+        table=table(rows), before=BEFORE, after=AFTER, measure="reward", scale=scale, day_effects=effects
+    )
     return decompose(inputs)
 
 

@@ -42,15 +42,15 @@ def test_without_a_verdict_to_measure_by_no_pace_is_known():
 def test_an_open_quota_drains_by_rate_less_arrivals():
     found = forecast(NOW, conditions(waiting=29, arrivals=3, rate=90))
     assert found.ending is ForecastEnding.DRAINED
-    assert found.at == NOW + dt.timedelta(minutes=20)  # 29 / (90 − 3) h
+    assert found.empty_at == NOW + dt.timedelta(minutes=20)  # 29 / (90 − 3) h
     assert found.opening is None
 
 
 def test_nothing_drains_before_the_quota_returns():
     found = forecast(NOW, conditions(opens_at=MIDNIGHT, arrivals=3, rate=75))
     assert found.opening == (MIDNIGHT, pytest.approx(36))  # 23 + 3 · 4⅓
-    assert found.at == MIDNIGHT + dt.timedelta(minutes=30)  # 36 / (75 − 3) h
-    assert [at for at, _ in found.curve] == [NOW, MIDNIGHT, found.at]
+    assert found.empty_at == MIDNIGHT + dt.timedelta(minutes=30)  # 36 / (75 − 3) h
+    assert [at for at, _ in found.curve] == [NOW, MIDNIGHT, found.empty_at]
 
 
 def test_an_empty_queue_has_nothing_to_forecast():
@@ -61,7 +61,7 @@ def test_an_empty_queue_has_nothing_to_forecast():
 @pytest.mark.parametrize("arrivals", [90, 120])
 def test_more_coming_than_can_be_judged_never_drains(arrivals):
     found = forecast(NOW, conditions(arrivals=arrivals))
-    assert (found.ending, found.at) == (ForecastEnding.NEVER, None)
+    assert (found.ending, found.empty_at) == (ForecastEnding.NEVER, None)
     assert found.curve[-1] == (NOW + dt.timedelta(days=1), pytest.approx(23 + (arrivals - 90) * 24))
 
 
@@ -78,7 +78,7 @@ def test_an_unknown_rate_is_said_to_be_unknown():
 def test_a_spent_budget_waits_for_the_next_day():
     allowance = Allowance(remaining=0, daily=1000, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(arrivals=3, rate=75, allowance=allowance))
-    assert found.at == MIDNIGHT + dt.timedelta(minutes=30)  # the same as without quota: 36 / (75 − 3) h
+    assert found.empty_at == MIDNIGHT + dt.timedelta(minutes=30)  # the same as without quota: 36 / (75 − 3) h
 
 
 def test_a_budget_that_ends_in_between_goes_on_at_midnight():
@@ -86,14 +86,14 @@ def test_a_budget_that_ends_in_between_goes_on_at_midnight():
     found = forecast(NOW, conditions(waiting=40, arrivals=0, rate=60, allowance=allowance))
     assert found.curve[1] == (NOW + dt.timedelta(minutes=20), pytest.approx(20))
     assert found.curve[2] == (MIDNIGHT, pytest.approx(20))
-    assert found.at == MIDNIGHT + dt.timedelta(minutes=20)
+    assert found.empty_at == MIDNIGHT + dt.timedelta(minutes=20)
 
 
 def test_a_budget_below_what_arrives_never_drains():
     """72 a day come in. The queue of 36 at midnight is gone for a while, until the 72nd verdict of the day."""
     allowance = Allowance(remaining=0, daily=72, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(arrivals=3, rate=75, allowance=allowance))
-    assert (found.ending, found.at) == (ForecastEnding.BUDGET, None)
+    assert (found.ending, found.empty_at) == (ForecastEnding.BUDGET, None)
     assert found.curve[2] == (MIDNIGHT + dt.timedelta(minutes=30), 0)
     assert found.curve[-1][1] > 0
 
@@ -103,7 +103,7 @@ def test_a_budget_missed_by_days_renews_each_day():
     allowance = Allowance(remaining=0, daily=1000, renews_at=MIDNIGHT)
     opens_at = MIDNIGHT + dt.timedelta(days=3, hours=1)
     found = forecast(NOW, conditions(opens_at=opens_at, arrivals=0, rate=23, allowance=allowance))
-    assert found.at == opens_at + dt.timedelta(hours=1)
+    assert found.empty_at == opens_at + dt.timedelta(hours=1)
 
 
 def test_a_month_of_work_is_farther_than_the_horizon():
@@ -131,7 +131,7 @@ def test_any_forecast_ends_and_never_goes_back_or_below_zero(waiting, arrivals, 
     moments = [moment for moment, _ in found.curve]
     assert moments == sorted(moments)
     assert all(n >= 0 for _, n in found.curve)
-    assert (found.at is None) == (found.ending is not ForecastEnding.DRAINED)
+    assert (found.empty_at is None) == (found.ending is not ForecastEnding.DRAINED)
     assert moments[-1] <= max(opens_at or NOW, NOW) + HORIZON + dt.timedelta(days=1)
 
 

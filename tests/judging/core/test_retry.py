@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grading.backoff import backoff
 from grading.judging.core import retry
-from grading.judging.core.retry import OtherAnswers, RetryDecision, RetryState, RetryStep, after
+from grading.judging.core.retry import OtherAnswers, RetryDecision, RetryState, RetryStep, decide
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused
 from grading.vocabulary import Reason
 
@@ -27,7 +27,7 @@ class Half(Random):
 
 
 def next_after(result, *, company=OtherAnswers(), limit=3, base=SECOND, **tried):  # noqa: B008 - frozen
-    return after(result, RetryState(**tried), company, limit=limit, base=base, now=NOW, rng=Half())
+    return decide(result, RetryState(**tried), company, limit=limit, base=base, now=NOW, rng=Half())
 
 
 def deferred(reason, scope, retry_at=None):
@@ -77,76 +77,84 @@ NEXT = [
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
         {"attempts": 1},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, is_counted=True),
     ),
     # third failure of three: ceiling 4 s; nothing is known of others, so that it is not its own
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
         {"attempts": 2},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, is_counted=True),
     ),
     # five others were judged meanwhile and two failed alike: its own, the third of three, but 5 + 14 others are no 20
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 2, "others_graded": 14, "company": OtherAnswers(graded=5, alike=2)},
+        {"attempts": 2, "own_failures": 2, "others_graded": 14, "company": OtherAnswers(graded=5, failed_alike=2)},
         RetryDecision(
             step=RetryStep.AGAIN,
             reason=Reason.TIMEOUT,
             detail="d",
             wait=2 * SECOND,
-            counts=True,
-            own=True,
+            is_counted=True,
+            is_own=True,
             others_graded=5,
         ),
     ),
     # one more of the others, and it is parked for a day
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 2, "others_graded": 15, "company": OtherAnswers(graded=5, alike=2)},
+        {"attempts": 2, "own_failures": 2, "others_graded": 15, "company": OtherAnswers(graded=5, failed_alike=2)},
         RetryDecision(
-            step=RetryStep.PARK, reason=Reason.TIMEOUT, detail="d", wait=DAY, counts=True, own=True, others_graded=5
+            step=RetryStep.PARK,
+            reason=Reason.TIMEOUT,
+            detail="d",
+            wait=DAY,
+            is_counted=True,
+            is_own=True,
+            others_graded=5,
         ),
     ),
     # others fail alike: that is no fault of this session, however often
     (
         deferred(Reason.NEEDS_ATTENTION, DeferralScope.JOB),
-        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": OtherAnswers(graded=5, alike=5)},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.NEEDS_ATTENTION, detail="d", wait=2 * SECOND, counts=True),
+        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": OtherAnswers(graded=5, failed_alike=5)},
+        RetryDecision(
+            step=RetryStep.AGAIN, reason=Reason.NEEDS_ATTENTION, detail="d", wait=2 * SECOND, is_counted=True
+        ),
     ),
     # evidence that cannot be read costs nothing to try: never parked
     (
         deferred(Reason.UNREADABLE, DeferralScope.JOB),
         {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": OtherAnswers(graded=99)},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=2 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=2 * SECOND, is_counted=True),
     ),
     # unless one process after the other was lost over it
     (
         deferred(Reason.UNREADABLE, DeferralScope.READER),
         {"readers_lost": 1},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=SECOND / 2, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=SECOND / 2, is_counted=True),
     ),
     (
         deferred(Reason.UNREADABLE, DeferralScope.READER),
         {"readers_lost": 2},
-        RetryDecision(step=RetryStep.PARK, reason=Reason.UNREADABLE, detail="d", wait=DAY, counts=True),
+        RetryDecision(step=RetryStep.PARK, reason=Reason.UNREADABLE, detail="d", wait=DAY, is_counted=True),
     ),
     # the second bad reply, where the last three other sessions had none better: a fault of the service
     (
         Invalid(detail="d", reply=""),
         {"bad_replies": 1, "attempts": 1, "company": OtherAnswers(in_a_row=3)},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=SECOND, is_counted=True),
     ),
     # for each is paid for, not for ever
     (
         Invalid(detail="d", reply=""),
         {"bad_replies": 2, "attempts": 2, "company": OtherAnswers(in_a_row=3)},
-        RetryDecision(step=RetryStep.PARK, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=DAY, counts=True),
+        RetryDecision(step=RetryStep.PARK, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=DAY, is_counted=True),
     ),
     # an overloaded service is waited for, as long as it asks
     (
         deferred(Reason.OVERLOADED, DeferralScope.JOB, NOW + 90 * SECOND),
         {"attempts": 2},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, is_counted=True),
     ),
 ]
 
