@@ -327,6 +327,8 @@ ALL |= {
     "sourcegraph": _token("sgp_", HEX, 40),
     "pulumi": _token("pul-", HEX, 40),
     "linear oauth": _token("lin_oauth_", HEX, 64),
+    "cerebras": _token("csk-", LOWER, 48),
+    "hubspot": _token("pat-na1-", HEX, 32),
 }
 
 # --- what must survive ------------------------------------------------------------------------------------------
