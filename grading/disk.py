@@ -24,5 +24,5 @@ def floor() -> int:
 
 
 def is_short(coming: int = 0) -> bool:
-    """Whether fewer than the minimum would be free after storing `coming` more bytes."""
+    """Whether fewer bytes than the minimum would be free after `coming` more bytes were stored."""
     return free() - coming < floor()

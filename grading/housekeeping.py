@@ -24,11 +24,10 @@ CHECK_SECONDS = 60.0
 
 
 def tidy() -> None:
-    """Delete what dead processes left in this host's folders, its indexes of logs that were erased or have expired, and
-    its mirrors of repositories that were removed.
+    """Delete what is left over in this host's folders, and record erasures beside this host's backups.
 
-    Whoever erased or removed them could only delete those of its own host. It also records erasures beside this host's
-    backups.
+    That is: files of dead processes, indexes of logs that were erased or have expired, and mirrors of repositories that
+    were removed. (The host on which somebody erased or removed them could only delete its own.)
     """
     care.delete_leftovers()
     care.delete_stale_indexes()
@@ -44,7 +43,8 @@ class Housekeeping(threading.Thread):
 
     def __init__(self, *, is_worker: bool) -> None:
         super().__init__(name="housekeeping", daemon=True)
-        self.is_worker, self.ends = is_worker, threading.Event()
+        self.is_worker = is_worker
+        self.ends = threading.Event()
 
     @property
     def jobs(self) -> list[str]:
@@ -59,7 +59,7 @@ class Housekeeping(threading.Thread):
 
 
 def run_due(*names: str) -> None:
-    """Run those of the jobs that are due on this host. One that fails doesn't stop the others."""
+    """Run those of the jobs that are due on this host. A job that fails doesn't stop the others."""
     for name in names:
         try:
             periodic.run(name, JOBS[name], host=settings.HOST_NAME)

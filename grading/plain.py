@@ -15,7 +15,7 @@ UNSEEN = re.compile(
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 BREAKS = re.compile("[\t\n]")
-# Decimal digits that fit into 64 bits, whatever they are.
+# As many decimal digits as always fit into 64 bits.
 KEY_DIGITS = 18
 
 

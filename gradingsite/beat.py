@@ -15,7 +15,7 @@ from grading.models import PeriodicJob
 
 logger = logging.getLogger(__name__)
 
-# How often the schedule is compared with the rows. A message that got lost is then sent again.
+# How often the schedule is compared with its rows in the database. A message that got lost is then sent again.
 SYNC_SECONDS = 60.0
 
 
@@ -25,7 +25,10 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
     _beat_at = _synced_at = float("-inf")
 
     def tick(self, *args: Any, **options: Any) -> float:
-        """Send a heartbeat and compare with the rows if it is time, then send due messages. Returns seconds to wait."""
+        """Send the due messages. Returns the seconds to wait.
+
+        Before, if it is time, send a heartbeat and compare the schedule with its database rows.
+        """
         now = time.monotonic()
         try:
             if settings.HEARTBEAT_SECONDS and now - self._beat_at >= settings.HEARTBEAT_SECONDS:
@@ -45,10 +48,10 @@ class RowScheduler(Scheduler):  # type: ignore[misc]  # Celery ships no types
         pulse.forget(Component.SCHEDULER)
 
     def sync_with_rows(self) -> None:
-        """Set when each job last ran (`last_run_at`, when Celery sent its message) from its row.
+        """Set each job's `last_run_at`, the time at which Celery sent its message, from the job's row.
 
-        So a job that is due according to its row is due here, even if a message was sent. Times in the future are
-        replaced by now. Otherwise, once the clock was set back, no job would be due until those times.
+        So a job that is due according to its row is due here, even if a message was sent. Times in the future, which a
+        row has after the clock was set back, are replaced by now. Otherwise no job would be due until those times.
         """
         rows = {row.name: row for row in PeriodicJob.objects.all()}
         now = timezone.now()

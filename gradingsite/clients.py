@@ -10,7 +10,7 @@ from django.conf import settings
 def client_address(environ: Mapping[str, Any]) -> str:
     """The client's normalized address, or an empty string if there is none, as on a Unix socket.
 
-    X-Forwarded-For is read from its end, as far as TRUSTED_PROXIES wrote it. Anybody may have written the rest.
+    X-Forwarded-For is read from its end, as far as TRUSTED_PROXIES wrote it. Anybody may have written its beginning.
     """
     address = normalize_address(environ.get("REMOTE_ADDR", ""))
     # Each proxy appends the address that called it. So the last part was written by the proxy at REMOTE_ADDR, the part

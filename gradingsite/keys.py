@@ -1,4 +1,4 @@
-"""The site's secret keys. Hosts that share a database must have the same, or one can't read what another wrote."""
+"""The site's secret keys. Hosts that share a database need the same keys, or one can't read what another wrote."""
 
 import hashlib
 import hmac
@@ -20,20 +20,21 @@ class DifferentKeys(ImproperlyConfigured):
 
 
 def fingerprint(key: bytes) -> str:
-    """64 bits in hexadecimal digits, which identify a key and reveal nothing of it."""
+    """64 bits in hexadecimal digits that identify a key without revealing anything about it."""
     return hmac.digest(key, LABEL, hashlib.sha256).hex()[:16]
 
 
 def require_same() -> None:
-    """Raise DifferentKeys unless this host has the keys of the site, which are those of the first host that started.
+    """Raise DifferentKeys unless this host has the site's keys: those of the first host that started.
 
-    Another SECRET_KEY is accepted if the site's is among this host's SECRET_KEY_FALLBACKS: then it becomes the site's.
-    Only on PostgreSQL: hosts cannot share a SQLite database. A database that does not answer passes.
+    If the site's SECRET_KEY is among this host's SECRET_KEY_FALLBACKS, this host's SECRET_KEY becomes the site's. Only
+    PostgreSQL is checked, because hosts cannot share a SQLite database. If the database does not answer, nothing is
+    raised.
     """
     if connection.vendor != "postgresql":
         return
     try:
-        different = record()
+        different = record_fingerprints()
     except DatabaseError:
         return
     if different:
@@ -46,7 +47,7 @@ def require_same() -> None:
         )
 
 
-def record(*, replace: bool = False) -> list[str]:
+def record_fingerprints(*, replace: bool = False) -> list[str]:
     """Store the fingerprints of this host's keys if the site has none yet. Returns the names of keys that differ.
 
     With `replace`, this host's keys become the site's.
@@ -64,14 +65,14 @@ def record(*, replace: bool = False) -> list[str]:
 
 
 def different(cursor: Any) -> list[str]:
-    """The names of this host's keys that are not the site's, where the site has any yet. Changes nothing."""
+    """The names of this host's keys that differ from the site's. A key that the site lacks so far doesn't differ."""
     own = own_fingerprints()
     cursor.execute("SELECT name, fingerprint FROM grading_keyfingerprint ORDER BY name")
     return [name for name, fingerprint in cursor.fetchall() if fingerprint not in own.get(name, [fingerprint])]
 
 
 def own_fingerprints() -> dict[str, list[str]]:
-    """The fingerprints of this host's keys by name: of the present key, then of those in SECRET_KEY_FALLBACKS."""
+    """The fingerprints of this host's keys, by name: of the present key, then of those in SECRET_KEY_FALLBACKS."""
     secret_keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return {
         "SECRET_KEY": [fingerprint(key.encode()) for key in secret_keys],

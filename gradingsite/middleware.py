@@ -20,7 +20,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def add_request_id(get_response: View) -> View:
-    """Give each request an id, which its log lines and its reply (X-Request-Id) have too."""
+    """Give each request an id, which is also in its log lines and in its reply (X-Request-Id)."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request_id = uuid.uuid4().hex[:16]
@@ -33,7 +33,7 @@ def add_request_id(get_response: View) -> View:
 
 
 def show_invisible_characters(get_response: View) -> View:
-    """Replace characters in pages that hide or reorder text by their names, such as ⟨U+202E⟩."""
+    """In pages, replace characters that hide or reorder text by their names, such as ⟨U+202E⟩."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -64,7 +64,8 @@ class UnavailableMiddleware:
 def server_error(request: HttpRequest) -> HttpResponse:
     """The handler of status 500. Answers 503 instead if the database or disk is unavailable.
 
-    For errors outside of views, such as in a middleware that writes, which UnavailableMiddleware doesn't get.
+    UnavailableMiddleware gets only the errors of views. This handler also gets others, such as those of a middleware
+    that writes.
     """
     error = sys.exc_info()[1]
     problem = trouble(error)

@@ -1,7 +1,7 @@
-"""Checks before a program starts, and at each of its connections to PostgreSQL: that code and database have the same
-version, and that no restore or upgrade is running.
+"""Checks that code and database have the same version, and that no restore or upgrade is running.
 
-Code that is older than its database would fail half-way, or skip what it does not know.
+They are made before a program starts, and at each of its connections to PostgreSQL. Code that is older than its
+database would fail half-way, or skip what it does not know.
 """
 
 import fcntl
@@ -52,8 +52,8 @@ SECRET_KEY_LENGTH = 32  # characters, at least
 # In the state folder. Web servers, workers and schedulers share its lock, so that no restore replaces the database
 # while they have the old file open and cache its rows.
 PROGRAMS_LOCK = "programs.lock"
-# Advisory locks of PostgreSQL. Connections of programs share the first, and an upgrade has it alone. Upgrades take
-# turns by the second.
+# Advisory locks of PostgreSQL. Connections of programs share UPGRADE_LOCK, and an upgrade has it alone. Upgrades take
+# turns with TURN_LOCK.
 UPGRADE_LOCK, TURN_LOCK = 0x67726164, 0x67726165
 MAKE_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
@@ -82,10 +82,9 @@ def require_for(arguments: Sequence[str]) -> None:
 def begin_program(*, ends_if_outdated: bool = False) -> None:
     """Acquire a shared lock of PROGRAMS_LOCK until this process and its forks have ended, and watch its connections.
 
-    Exits with a message if a restore or move is running, if code and database have different versions, or if another
-    host has other keys. Logs a warning if SECRET_KEY is short. With `ends_if_outdated`, the process gets SIGTERM once
-    another host has upgraded the database; otherwise its connections raise Outdated. A database that did not answer
-    here is checked at the first connection.
+    Exits with a message if a restore or move is running, if code and database have different versions, or if this
+    host's keys are not the site's. Logs a warning if SECRET_KEY is short. If the database does not answer now, it is
+    checked at the first connection. For `ends_if_outdated` see `watch_connections`.
     """
     # Never closed: the lock is released when the last process that has the file open ends.
     lock = os.open(settings.STATE_DIR / PROGRAMS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -101,11 +100,13 @@ def begin_program(*, ends_if_outdated: bool = False) -> None:
 
 
 def watch_connections(*, ends_if_outdated: bool = False, checks_keys: bool = False) -> None:
-    """Check each new connection of this process to PostgreSQL. It then shares UPGRADE_LOCK until it is closed.
+    """Refuse connections of this process to PostgreSQL that must not be used. Each is checked when it is opened.
 
-    So no program writes during an upgrade by another host, or after it without knowing the schema: the upgrade ends all
-    connections that share the lock (`alone`), and new ones are refused. With `checks_keys`, connections raise
-    OtherKeys while this host's keys are not the site's.
+    Upgrading is raised while another host is upgrading. An upgrade holds UPGRADE_LOCK alone (`alone`). Every other
+    connection shares the lock until it is closed, and the upgrade ends those that do.
+    Outdated is raised if an upgrade has added migrations that this code does not know. With `ends_if_outdated`, the
+    process also gets SIGTERM.
+    OtherKeys is raised, with `checks_keys`, if this host's keys are not the site's.
     """
     loader = MigrationLoader(None)
 
@@ -121,19 +122,19 @@ def watch_connections(*, ends_if_outdated: bool = False, checks_keys: bool = Fal
         connection.close()
         if not is_shared:
             raise Upgrading("another host is upgrading the database")
-        if different:
-            raise OtherKeys(f"this host has another {' and another '.join(different)} than the site’s other hosts")
-        if ends_if_outdated:
-            logger.error("another host has upgraded the database (%s): this program ends", _list_names(newer))
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise Outdated(f"another host has upgraded the database: it has {_list_names(newer)}")
+        if newer:
+            if ends_if_outdated:
+                logger.error("another host has upgraded the database (%s): this program ends", _list_names(newer))
+                os.kill(os.getpid(), signal.SIGTERM)
+            raise Outdated(f"another host has upgraded the database: it has {_list_names(newer)}")
+        raise OtherKeys(f"this host has another {' and another '.join(different)} than the site’s other hosts")
 
     connection_created.connect(check, weak=False, dispatch_uid="schema")
 
 
 @contextmanager
 def turn(say: Callable[[str], None]) -> Iterator[None]:
-    """In this block, no other host upgrades the PostgreSQL database. Waits for a host that does."""
+    """In this block, no other host upgrades the PostgreSQL database. Waits for a host that is upgrading it."""
     with cursor_of_its_own() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [TURN_LOCK])
         if not cursor.fetchone()[0]:
@@ -157,7 +158,7 @@ def alone() -> Iterator[None]:
                 "AND granted AND pid <> pg_backend_pid()",
                 [UPGRADE_LOCK],
             )
-            with suppress(OperationalError):  # somebody connected between the two
+            with suppress(OperationalError):  # the lock timed out: a program connected after the query above
                 cursor.execute("SELECT pg_advisory_lock(%s)", [UPGRADE_LOCK])  # while it waits, nobody gets a share
                 break
         yield
@@ -165,13 +166,13 @@ def alone() -> Iterator[None]:
 
 @contextmanager
 def cursor_of_its_own() -> Iterator[Any]:
-    """A cursor of a new connection, which is closed after the block. Its locks end with it, and only with it."""
-    own = connections.create_connection(DEFAULT_DB_ALIAS)
+    """A cursor of a new connection, which is closed after the block. Locks that it acquires last until then."""
+    new_connection = connections.create_connection(DEFAULT_DB_ALIAS)
     try:
-        with own.cursor() as cursor:
+        with new_connection.cursor() as cursor:
             yield cursor
     finally:
-        own.close()
+        new_connection.close()
 
 
 def require_or_exit(require: Callable[[], None]) -> None:
@@ -187,7 +188,7 @@ def require_or_exit(require: Callable[[], None]) -> None:
 def require_current() -> None:
     """Raise SchemaMismatch unless the database has exactly this code's migrations.
 
-    A database that does not answer passes: whoever needs it reports that.
+    If the database does not answer, nothing is raised: whoever needs it reports that.
     """
     executor = _executor()
     if executor is None:

@@ -149,10 +149,10 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
     # --- reading, mostly in the server's thread
 
     def received(self, data: bytes) -> bool:
-        """Parse `data` and what is pending, up to the end of a request or the point where it awaits the gate.
+        """Parse the pending bytes and `data`, up to the end of a request or to where the request awaits the gate.
 
-        The request then goes to a thread (`service`), and the rest stays pending. Returns False if the connection is
-        about to close. Called with b"" to go on with what is pending.
+        The request then goes to a thread (`service`), and the other bytes stay pending. With b"", only the pending
+        bytes are parsed. Returns False if the connection is about to close.
         """
         with self.requests_lock:
             if self.will_close or self.close_when_flushed:
@@ -181,7 +181,7 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
                 logger.exception("the gate failed")
                 request.error = InternalServerError("The server cannot check the request")
             if request.error is None:
-                self._read_body(request)
+                self._resume_reading(request)
                 return
         self.was_refused = request.error is not None
         super().service()
@@ -189,26 +189,31 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         self._begin_phase()
         self.received(b"")  # handles what has been received of the next request
 
-    def _read_body(self, request: RequestParser) -> None:
-        """Let the server's thread receive the body of this request, which the gate has admitted."""
+    def _resume_reading(self, request: RequestParser) -> None:
+        """Make the admitted `request` the one that is being received again, so that its body is read next."""
         with self.requests_lock:
-            self.requests.pop(0)
-            self.request, request.admitted = request, True
+            self.requests.pop(0)  # this request, which `received` had queued for the gate
+            request.admitted = True
+            self.request = request
             self.is_authenticated |= request.path.startswith(API)  # the gate has checked its token
             self._begin_phase()
             if request.expect_continue and not self.pending:  # a client that sends its body already doesn't wait for it
-                with self.outbuf_lock:
-                    self.outbufs[-1].append(CONTINUE)
-                    self.current_outbuf_count += len(CONTINUE)
-                    self.total_outbufs_len += len(CONTINUE)
-        self.received(b"")
-        self.server.pull_trigger()
+                self._send_continue()
+        self.received(b"")  # parse what has already arrived of the body
+        self.server.pull_trigger()  # let the server's thread poll this connection again
+
+    def _send_continue(self) -> None:
+        with self.outbuf_lock:
+            self.outbufs[-1].append(CONTINUE)
+            self.current_outbuf_count += len(CONTINUE)
+            self.total_outbufs_len += len(CONTINUE)
 
     # --- deadlines
 
     def _begin_phase(self) -> None:
-        """Start the next phase now, even if it is the same one again."""
-        self.phase, self.since = None, time.monotonic()
+        """Start a new phase now, even if it is of the same kind as the last."""
+        self.phase = None
+        self.since = time.monotonic()
 
     def current_phase(self) -> Phase:
         if self.is_lingering:
@@ -227,7 +232,8 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
         if phase is not self.phase:
             if self.phase is not None:  # otherwise `since` is the start already (`_begin_phase`)
                 self.since = now
-            self.phase, self.transferred = phase, 0
+            self.phase = phase
+            self.transferred = 0
         waited = now - self.since
         match phase:
             case Phase.WORKING:
@@ -245,7 +251,7 @@ class ClientConnection(HTTPChannel):  # type: ignore[misc]
                 return self.transferred < MIN_BYTES_PER_SECOND * (waited - GRACE_SECONDS)
 
     def hang_up(self) -> None:
-        """Close the connection, with a reply if one can be sent without waiting."""
+        """Close the connection. If a reply can be sent without waiting, send it before."""
         if self.phase is Phase.SENDING:  # waitress would close once it can write, which never happens if nobody reads
             self.handle_close()
             return
@@ -371,7 +377,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
     # --- who may connect
 
     def readable(self) -> bool:
-        """Whether to accept connections. At the limit, closes one without a request to make room for the next."""
+        """Whether to accept connections. At the limit, closes one that has no request, to make room for the next."""
         if len(self.active_channels) < self.adj.connection_limit:
             return bool(self.accepting)
         return bool(self.accepting) and self.make_room(self.active_channels.values())
@@ -379,8 +385,8 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
     def handle_accept(self) -> None:
         """Accept a connection and count it.
 
-        If its address has reached the limit, another of the address's connections to this process, one without a
-        request, is closed for it. If all have requests, the new one is closed.
+        If its address has reached the limit, another connection of the address to this process is closed to make room.
+        If all of them have requests, the new connection is closed instead.
         """
         try:
             accepted = self.accept()
@@ -392,8 +398,8 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
             return
         row = self.row_of(address[0])
         if row is not None and self.counts.total(row) >= MAX_CONNECTIONS_PER_ADDRESS:
-            same = [channel for channel in self.active_channels.values() if channel.table_row == row]
-            if not self.make_room(same):
+            same_address = [channel for channel in self.active_channels.values() if channel.table_row == row]
+            if not self.make_room(same_address):
                 connection.close()
                 return
         channel = self.channel_class(self, connection, address, self.adj, map=self._map)
@@ -402,9 +408,9 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
             self.counts.add(self.process, row, 1)
 
     def row_of(self, address: str) -> int | None:
-        """The row in SharedCounts for an address. The addresses of an IPv6 /64 network share one.
+        """The row in SharedCounts for an address. All addresses of an IPv6 /64 network have the same row.
 
-        None for this machine and for trusted proxies, which many people share.
+        None for this machine and for trusted proxies, because many people share them.
         """
         address = normalize_address(address)
         if not address or ip_address(address).is_loopback or is_proxy(address):
@@ -417,7 +423,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
             channel.table_row = None
 
     def make_room(self, channels: Iterable[ClientConnection]) -> bool:
-        """Close the connection that has been without a request the longest. False if all have requests."""
+        """Close that of the connections which has been without a request the longest. False if all have requests."""
         waiting = [channel for channel in channels if channel.current_phase() in {Phase.IDLE, Phase.HEADERS}]
         if not waiting:
             return False
@@ -439,7 +445,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]
 
     def check_deadlines(self, now: float) -> None:
         """Close the connections of slow clients and, once the server stops, those without a request."""
-        # If this process itself was delayed, clients get that time on top.
+        # If this process itself was delayed, clients get that much more time.
         delay = max(0.0, now - self.checked_at - 2 * TICK)
         self.checked_at = now
         is_stopping = self.stop_deadline is not None

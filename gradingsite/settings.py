@@ -317,7 +317,7 @@ WHITENOISE_USE_FINDERS = True  # serve files from the packages, without collects
 STATIC_CACHE = STATE_DIR / "cache" / "static"
 
 # --- background work: the queue is in the database, and Redis only wakes workers -------------------------------------
-own_broker = broker.saved(STATE_DIR / "broker")
+own_broker = broker.saved_broker(STATE_DIR / "broker")
 REDIS_URL = env("REDIS_URL") or (own_broker.url if own_broker else "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True

@@ -15,15 +15,13 @@ START_DEMO = "make demo" if IS_CHECKOUT else "JUDGE_SIMULATED=yes DEMO=yes GRADI
 
 
 def site_command(arguments: str) -> str:
-    """What people type to run a management command, for example `gradingsite verify`, or `manage.py verify` in a
-    checkout.
-    """
+    """What people type to run a management command: `gradingsite verify`, or in a checkout `manage.py verify`."""
     return f"{'manage.py' if IS_CHECKOUT else 'gradingsite'} {arguments}"
 
 
 def state_folder(chosen: str) -> Path:
-    """The folder that the site writes to: the chosen one, else a checkout's `var`, else `./var` if it is a site's, else
-    `gradingsite` in the user's folder for data.
+    """The folder that the site writes to: `chosen` unless it is empty, in a checkout its `var`, otherwise `./var` if
+    that is a site's folder, otherwise `gradingsite` in the user's folder for data.
     """
     if chosen:
         return Path(chosen).resolve()

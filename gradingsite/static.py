@@ -1,7 +1,7 @@
 """Static files straight from the packages, under names with a content hash, which browsers cache for good.
 
 There is no collectstatic step. Text files are compressed once, into a cache in the state folder that is keyed by
-content. Whatever is missing there is made again.
+content. Missing files of the cache are made again.
 """
 
 import gzip
@@ -30,7 +30,7 @@ class HashedNames(StaticFilesStorage):
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Serves each file under its own name and under the one with the hash, compressed if the browser accepts that."""
+    """Serves each file under its own name and under its hashed name, compressed if the browser accepts that."""
 
     def add_file_to_dictionary(self, url: str, path: str, stat_cache: dict[str, os.stat_result] | None = None) -> None:
         super().add_file_to_dictionary(url, path, stat_cache)

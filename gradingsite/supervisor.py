@@ -1,7 +1,7 @@
-"""Runs several programs together: prints their output with time and name, restarts those that fall, and ends them all.
+"""Runs several programs together: prints their output with time and name, restarts those that crash, and ends them all.
 
-`python -m gradingsite.supervisor 5` reads the programs, as JSON, from the pipe with file descriptor 5. The process is
-to stay small, so it imports nothing of the site.
+`python -m gradingsite.supervisor 5` reads the programs, as JSON, from the pipe with file descriptor 5. This module
+imports nothing of the site, so that the process stays small.
 
 One thread, no locks. Each program leads its own process group: Ctrl-C reaches only the supervisor, and ending a program
 ends its children too. On Linux the kernel ends the programs if the supervisor itself is killed.
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NoReturn
 
 GRACE_SECONDS = 8.0  # from asking a program to end to killing it
-MAX_RESTART_WAIT = 30.0  # seconds before a program that keeps falling is started again
-HEALTHY_SECONDS = 60.0  # after running this long, a program's earlier falls no longer count
+MAX_RESTART_WAIT = 30.0  # seconds before a program that keeps crashing is started again
+HEALTHY_SECONDS = 60.0  # after running this long, a program's earlier crashes no longer count
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)  # loaded here, because little is safe between fork and exec
 COLOURS = (36, 32, 35, 33, 34)
@@ -40,15 +40,15 @@ class Program:
     ends_last: bool = False  # ended only once the others have ended, because they need it
 
 
-def wait_before_restart(falls: int) -> float:
-    """Seconds to wait after this many falls in a row: 1, 2, 4, … up to MAX_RESTART_WAIT."""
-    return min(MAX_RESTART_WAIT, 2.0 ** (min(falls, 10) - 1))
+def wait_before_restart(crashes: int) -> float:
+    """Seconds to wait after this many crashes in a row: 1, 2, 4, … up to MAX_RESTART_WAIT."""
+    return min(MAX_RESTART_WAIT, 2.0 ** (min(crashes, 10) - 1))
 
 
-def die_with_parent(last: int = signal.SIGKILL) -> None:
-    """Let the kernel send this process the signal `last` when its parent dies. Does nothing except on Linux."""
+def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when its parent dies. Does nothing except on Linux."""
     if sys.platform == "linux":
-        LIBC.prctl(PR_SET_PDEATHSIG, last)
+        LIBC.prctl(PR_SET_PDEATHSIG, signal_number)
 
 
 def write_line(name: str, text: str, colour: int = 0) -> None:
@@ -69,12 +69,13 @@ class Child:
         self.process: subprocess.Popen[bytes] | None = None
         self.due: float | None = 0.0  # when to start it; None if it is running or done
         self.started = 0.0
-        self.falls = 0
+        self.crashes = 0
         self.unfinished_line = b""
 
     def start(self, selector: selectors.BaseSelector) -> None:
         """Start the program in a process group of its own, and watch its output, errors included, with `selector`."""
-        self.started, self.due = time.monotonic(), None
+        self.started = time.monotonic()
+        self.due = None
         self.process = subprocess.Popen(  # noqa: S603  the commands are our own
             self.program.command,
             stdin=subprocess.DEVNULL,
@@ -128,8 +129,9 @@ class Child:
         if self.program.once:
             self.say("done" if status == 0 else f"FAILED: {how}; not started again")
             return
-        self.falls = 1 if time.monotonic() - self.started > HEALTHY_SECONDS else self.falls + 1
-        wait = wait_before_restart(self.falls)
+        was_healthy = time.monotonic() - self.started > HEALTHY_SECONDS
+        self.crashes = 1 if was_healthy else self.crashes + 1
+        wait = wait_before_restart(self.crashes)
         self.due = time.monotonic() + wait
         self.say(f"FELL: {how}; starting again in {wait:g} s")
 
@@ -198,10 +200,11 @@ class Supervisor:
 
 
 def make_was_interrupted() -> bool:
-    """Whether this process was started by make, and make alone got a SIGINT or SIGHUP. Always False except on Linux.
+    """Whether this process was started by make, and make got a SIGINT or SIGHUP. Always False except on Linux.
 
-    (A Ctrl-C reaches this process too.) Make then waits for this process without passing the signal on. It waits inside
-    its signal handler, so the signal is blocked in make in the meantime, which /proc shows.
+    A Ctrl-C reaches this process too, but a signal that is sent to make alone does not: make waits for this process
+    without passing the signal on. It waits inside its signal handler, so the signal is blocked in make meanwhile, which
+    /proc shows.
     """
     if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
         return False
@@ -211,9 +214,9 @@ def make_was_interrupted() -> bool:
 
 
 def become(programs: Iterable[Program]) -> NoReturn:
-    """Replace this process by the supervisor of these programs, to free the memory of what it has loaded.
+    """Replace this process by the supervisor of these programs, to free the memory that it uses.
 
-    Its id, its environment and its inheritable files stay.
+    The process keeps its id, its environment and its inheritable files.
     """
     reading, writing = os.pipe()
     os.set_inheritable(reading, True)  # noqa: FBT003  as the os module has it

@@ -40,9 +40,7 @@ class JsonLines(JsonFormatter):
 
 @contextmanager
 def about(name: str, **ids: object) -> Iterator[None]:
-    """Add these ids to the log lines within the block. If traces are sent, the block is a span of this `name` with all
-    current ids.
-    """
+    """Add these ids to the log lines within the block. If traces are sent, the block is a span called `name`."""
     texts = {key: visible_text(str(value), 200) for key, value in ids.items()}
     token = _ids.set({**_ids.get(), **texts})
     try:

@@ -27,7 +27,7 @@ from gradingsite.supervisor import die_with_parent
 
 BACKLOG = 1024
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PAUSE_SECONDS = 1.0  # before a process that died is started again
+RESTART_SECONDS = 1.0  # before a process that died is started again
 
 
 def main() -> None:
@@ -153,7 +153,7 @@ def keep_running(programs: Mapping[str, Callable[[], None]]) -> None:
             name = running.pop(process)
             exit_code = os.waitstatus_to_exitcode(status)
             print(f"{name} FELL (status {exit_code}); starting it again", flush=True)  # noqa: T201
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(RESTART_SECONDS)
             running[fork(programs[name])] = name
     for process in running:
         os.kill(process, signal.SIGTERM)
@@ -176,7 +176,7 @@ def fork(run: Callable[[], None]) -> int:
     status = 1
     try:
         die_with_parent()
-        if os.getppid() == parent:  # otherwise it died before that took effect
+        if os.getppid() == parent:  # otherwise the parent died before `die_with_parent` took effect
             run()
             status = 0
     except BaseException as error:  # noqa: BLE001  the child must not return into the parent's code

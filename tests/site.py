@@ -53,7 +53,7 @@ _numbers = itertools.count(1)
 plain_names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
-    if all(shares.number(purpose, "bob", name) >= 0.25 for purpose in (shares.SLICE, "repeat", "second"))
+    if all(shares.keyed_number(purpose, "bob", name) >= 0.25 for purpose in (shares.SLICE, "repeat", "second"))
     and all(chance(f"abstention of {arm}", "category", "bob", name) >= JudgePolicy().abstention_share for arm in ARMS)
 )
 

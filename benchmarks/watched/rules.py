@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.watched.site import SESSIONS_PER_DAY, WatchedSession, WatchedSite
 from grading.monitoring import arms, operation, pairs, rewards
-from grading.monitoring.operation import FIELDS, Lacking
+from grading.monitoring.operation import FIELDS, MissingFields
 from grading.monitoring.rule import Finding
 from grading.monitoring.sessions import impossible_pair, repeated, unreadable_log
 from grading.monitoring.streaks import SessionEnding
@@ -38,8 +38,10 @@ def a12(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
     ]
     rows = Counter((each.agent, "" if each.lacks == "harness" else each.harness) for each in week)
     lacking = Counter((each.agent, "" if each.lacks == "harness" else each.harness, each.lacks) for each in week)
-    return operation.find_lacking(
-        Lacking(agent=agent, harness=harness, n=n, missing={name: lacking[agent, harness, name] for name in FIELDS})
+    return operation.find_missing_fields(
+        MissingFields(
+            agent=agent, harness=harness, n=n, missing={name: lacking[agent, harness, name] for name in FIELDS}
+        )
         for (agent, harness), n in rows.items()
     )
 
@@ -79,8 +81,8 @@ def count_wide_disagreements(sessions: Sequence[WatchedSession]) -> int:
     for each in (session.judged for session in sessions):
         if each is None or each.trajectory is None:
             continue
-        usual = pairs.typical_difference(before[-pairs.LATEST :], each.category)
+        usual = pairs.typical_difference(before[-pairs.LATEST_VERDICTS :], each.category)
         expected = each.trajectory + usual.difference if usual else each.verdict
-        count += rewards.is_wide(each.verdict, expected)
+        count += rewards.are_far_apart(each.verdict, expected)
         before.append((each.category, each.verdict - each.trajectory))
     return count

@@ -90,7 +90,7 @@ class WatchedSession:
             state=JobState.ABANDONED if self.waits is None else JobState.QUEUED,
             session=Session(ended_at=self.ended_at),
         )
-        return sessions.lacks_verdict(job, now, is_accounted=self.trajectory is not None, fails=lambda: False)
+        return sessions.lacks_verdict(job, now, is_accounted=self.trajectory is not None, judge_fails=lambda: False)
 
 
 Fault = Callable[[WatchedSession, np.random.Generator], WatchedSession]

@@ -61,19 +61,22 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] #
     """Sign-in by the organisation's OpenID Connect provider."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Find the user: one who signed in like this before, or whose address the provider has verified, or a new one
-        if OIDC_NEW_USERS names a role. Anybody else is redirected to the sign-in page, which says why.
+        """Find the user: one who signed in like this before, or one whose address the provider has verified.
+
+        Otherwise, if OIDC_NEW_USERS names a role, a user is created. If not, the person is redirected to the sign-in
+        page, which says why.
         """
         if sociallogin.is_existing:
             return
-        verified = [each.email for each in sociallogin.email_addresses if each.verified is True and each.email]
+        addresses = sociallogin.email_addresses
+        verified = [address.email for address in addresses if address.verified is True and address.email]
         if not verified:
             self.refuse(
                 request, "Your provider has not verified an e-mail address of yours, so nobody knows who you are."
             )
-        # PostgreSQL compares capitals, which some letters share: those of ı are I.
-        equal = User.objects.filter(email__iexact=verified[0])
-        users = [user for user in equal if user.email.lower() == verified[0].lower()]
+        # PostgreSQL compares capitals, and some letters have the same capital: that of ı is I.
+        same_capitals = User.objects.filter(email__iexact=verified[0])
+        users = [user for user in same_capitals if user.email.lower() == verified[0].lower()]
         if len(users) > 1:
             self.refuse(request, f"Several users have the address {verified[0]}. Ask an operator to leave it to one.")
         if not users and not settings.OIDC_NEW_USERS:

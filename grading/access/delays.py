@@ -39,7 +39,7 @@ NO_ADDRESS = "0.0.0.0"  # noqa: S104 - stored, not bound
 
 
 def wait(failures: int, free: int) -> dt.timedelta:
-    """The delay after this many failures, of which `free` have none: 10 s, doubled by each more, up to 15 minutes."""
+    """The delay after this many failures. The first `free` have none. Then it is 10 s, doubled by each, up to 900 s."""
     if failures < free:
         return dt.timedelta()
     return dt.timedelta(seconds=min(MIN_SECONDS * 2 ** min(failures - free, 20), MAX_SECONDS))
@@ -60,9 +60,9 @@ class GrowingDelay(AxesHandler):  # type: ignore[misc] # it ships no types
             total = at_address.aggregate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
             if address != NO_ADDRESS and total["failures"]:
                 until = total["last"] + wait(total["failures"], FREE_FAILURES_OF_ADDRESS)
-            own = AccessAttempt.objects.select_for_update().filter(username=name, ip_address=address).first()
-            if own:
-                until = max(until, own.attempt_time + wait(own.failures_since_start, FREE_FAILURES))
+            by_name = AccessAttempt.objects.select_for_update().filter(username=name, ip_address=address).first()
+            if by_name:
+                until = max(until, by_name.attempt_time + wait(by_name.failures_since_start, FREE_FAILURES))
             if until > now:
                 request.seconds_to_wait = math.ceil((until - now).total_seconds())  # type: ignore[attr-defined]
                 return False
@@ -91,25 +91,35 @@ def clear_failures(request: HttpRequest, user: User) -> None:
 
 
 def failure_key(request: HttpRequest, name: object) -> tuple[str, str]:
-    """What failures are counted by: a hash of the name, which may be a mistyped password, and the address or, for
-    IPv6, its /64 network, which one household has. A browser that the user has signed in with before has another hash
-    and NO_ADDRESS.
+    """The (hash, address) under which failed sign-ins are counted.
+
+    A browser that this user has signed in with before is counted by itself: under its own hash, and NO_ADDRESS. All
+    others are counted by name and network. The name is hashed, because people type their password there by mistake.
     """
     name = str(name or "")
+    if browser := _known_browser(request, name):
+        return salted_hmac("known browser", f"{browser}/{name}").hexdigest(), NO_ADDRESS
+    return salted_hmac("sign-in", name).hexdigest(), _network(request)
+
+
+def _known_browser(request: HttpRequest, name: str) -> str:
+    """The browser's id from its signed cookie, if the cookie was set for this name; otherwise empty."""
     try:
         cookie = signing.loads(
             request.COOKIES.get(BROWSER_COOKIE, ""), salt=BROWSER_COOKIE, max_age=BROWSER_COOKIE_LIFETIME
         )
-        browser = cookie["browser"] if cookie["name"] == name else ""
+        return cookie["browser"] if cookie["name"] == name else ""
     except (signing.BadSignature, TypeError, KeyError):
-        browser = ""
-    if browser:
-        return salted_hmac("known browser", f"{browser}/{name}").hexdigest(), NO_ADDRESS
+        return ""
+
+
+def _network(request: HttpRequest) -> str:
+    """The client's address, or its IPv6 /64 network, because a household has a whole one. NO_ADDRESS if unknown."""
     text = client_address(request.META)
     address = ip_address(text) if text else None
     if isinstance(address, IPv6Address):
         address = IPv6Address(int(address) >> 64 << 64)
-    return salted_hmac("sign-in", name).hexdigest(), str(address or NO_ADDRESS)
+    return str(address or NO_ADDRESS)
 
 
 def remember_browser(response: HttpResponse, user: User) -> None:

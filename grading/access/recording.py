@@ -46,8 +46,9 @@ def record(
 
 
 def actor(request: HttpRequest | None = None) -> str:
-    """Who sent the request (by default the current one): a username, a token's name, or empty if nobody is signed in.
-    CONSOLE without a request.
+    """Who sent the request (by default the current one): a username, or a token's name.
+
+    Empty if nobody is signed in; CONSOLE if there is no request.
     """
     request = request or _request.get()
     if request is None:

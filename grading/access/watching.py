@@ -45,7 +45,7 @@ def signed_out(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
 
 @receiver(user_login_failed)
 def failed(credentials: Mapping[str, Any], request: HttpRequest | None = None, **_kwargs: Any) -> None:
-    """Record a failed sign-in with the name that was typed. As that may be a password, only operators see the event."""
+    """Record a failed sign-in with the name that was typed. It may be a password, so only operators see the event."""
     if getattr(request, "seconds_to_wait", 0):  # refused by `delays` without checking the password
         return
     recent = AuditEvent.objects.filter(
@@ -123,12 +123,12 @@ def roles_changed(
     pk_set: set[int] | None,
     **kwargs: Any,
 ) -> None:
-    """Record that a role or permission was given or taken. Those that migrations give to roles are not recorded."""
+    """Record that a role or permission was given or taken, except for permissions that migrations give to roles."""
     verb = {"post_add": "gave", "post_remove": "took", "pre_clear": "took"}.get(action)
     is_of_role = kwargs["sender"] is Group.permissions.through
     if verb is None or pk_set == set() or (is_of_role and actor() == CONSOLE):
         return
     others = "all" if pk_set is None else ", ".join(map(str, model.objects.filter(pk__in=pk_set)))
-    thing, holder = (str(instance), others) if reverse else (others, str(instance))
-    what = "the role" if kwargs["sender"] is User.groups.through else "the permission"
-    record(AuditKind.PERSON, f"{verb} {what} {thing} {'to' if verb == 'gave' else 'from'} {holder}")
+    names, holder = (str(instance), others) if reverse else (others, str(instance))
+    kind = "the role" if kwargs["sender"] is User.groups.through else "the permission"
+    record(AuditKind.PERSON, f"{verb} {kind} {names} {'to' if verb == 'gave' else 'from'} {holder}")

@@ -97,7 +97,7 @@ MOST_USD = 1_000_000
 # Fields that an older site does not know or a newer one no longer accepts: a refused session is resent without them.
 OPTIONAL = {"project", "task", "ran_with"}
 MOST_METADATA = 60_000
-MOST_LOADED = 4 << 20  # bytes of the list of instruction files that a session loaded
+MAX_LIST_BYTES = 4 << 20  # bytes of the list of instruction files that a session loaded
 INSTRUCTION_SECONDS, MOST_INSTRUCTIONS, MOST_INSTRUCTION_BYTES, MOST_TEXT = 0.3, 200, 1 << 20, 20_000
 # The command that prints each harness's version, if its log does not state it.
 PROGRAMS = {"claude-code": "claude", "codex": "codex", "gptme": "gptme"}
@@ -178,8 +178,9 @@ def find_payload(arguments: list[str]) -> dict[str, Any]:
 
 
 def find_session(arguments: list[str], payload: dict[str, Any] | None = None) -> Session:
-    """The session that just ended. `payload` is the harness's description of the event; it is read from the arguments
-    or standard input if None. Raises SetupError if there is no session id.
+    """The session that just ended. Raises SetupError if there is no session id.
+
+    `payload` is the harness's description of the event. If it is None, it is read from the arguments or standard input.
     """
     payload = find_payload(arguments) if payload is None else payload
     if not payload and os.environ.get("GPTME_LOGDIR"):
@@ -222,9 +223,7 @@ def gptme_session(folder: Path) -> Session:
 
 
 def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str | None) -> Session:
-    """Everything known about a session. `facts` hold only what this program observed, never claims of the
-    transcript.
-    """
+    """Everything known about a session. Its `facts` are what this program observed, never claims of the transcript."""
     end = datetime.now(timezone.utc)
     start = first_timestamp(transcript) or parse_time(os.environ.get("GRADINGSITE_STARTED_AT"))
     if start and start > end:
@@ -321,7 +320,7 @@ def parse_cost(text: str | None) -> float | None:
 
 def one_line(text: str, limit: int) -> str:
     """Text as the site accepts it: on one line, printable, at most `limit` characters."""
-    return "".join(each if each.isprintable() else "?" for each in text.strip()[:limit]).strip()
+    return "".join(character if character.isprintable() else "?" for character in text.strip()[:limit]).strip()
 
 
 def variable(name: str, limit: int) -> str:
@@ -382,7 +381,7 @@ def printed_version(program: str) -> str:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """An ISO 8601 time in UTC, a naive one taken as local; None for anything else."""
+    """An ISO 8601 time, in UTC; a time without a zone is taken as local. None for any other text."""
     try:
         return datetime.fromisoformat((text or "").replace("Z", "+00:00")).astimezone(timezone.utc)
     except (ValueError, OverflowError):
@@ -411,12 +410,12 @@ def record_loaded(payload: dict[str, Any]) -> None:
         return
     cwd = text_of(payload, "cwd") or os.getcwd()
     file = instruction_file(Path(path), repository_root(cwd) or cwd)
-    place = loaded_list(session_id)
-    if file is None or (place.exists() and place.stat().st_size > MOST_LOADED):
+    list_path = loaded_list(session_id)
+    if file is None or (list_path.exists() and list_path.stat().st_size > MAX_LIST_BYTES):
         return
-    place.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as notes:
-        notes.write(json.dumps(file) + "\n")
+    list_path.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(list_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as loaded_files:
+        loaded_files.write(json.dumps(file) + "\n")
 
 
 def loaded_list(session_id: str) -> Path:
@@ -426,23 +425,22 @@ def loaded_list(session_id: str) -> Path:
 
 
 def loaded_instructions(session_id: str) -> list[dict[str, Any]]:
-    """The files that the harness reported as loaded, the latest version of each name. Deletes the records of old
-    sessions.
-    """
-    place = loaded_list(session_id)
-    if place.parent.is_dir():
-        for old in place.parent.iterdir():
-            if old.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
-                old.unlink()
-    if not place.exists() or instruction_detail() == "none":
+    """The files that the harness reported as loaded, the latest version of each name. Deletes old sessions' lists."""
+    list_path = loaded_list(session_id)
+    if list_path.parent.is_dir():
+        for other_list in list_path.parent.iterdir():
+            if other_list.stat().st_mtime < time.time() - KEEP_DAYS * 86_400:
+                other_list.unlink()
+    if not list_path.exists() or instruction_detail() == "none":
         return []
-    files = [json_object(line) for line in place.read_text().splitlines()]
+    files = [json_object(line) for line in list_path.read_text().splitlines()]
     return list({file["name"]: file for file in files if file and "name" in file}.values())[:MOST_INSTRUCTIONS]
 
 
 def find_instructions(cwd: str | None) -> list[dict[str, Any]]:
-    """Instruction files in `cwd`, in its parents up to the repository's root, and in the home folder; those found
-    within INSTRUCTION_SECONDS.
+    """The instruction files in `cwd`, in its parents up to the repository's root, and in the home folder.
+
+    Only those that are found within INSTRUCTION_SECONDS, and at most MOST_INSTRUCTIONS.
     """
     if not cwd or not os.path.isdir(cwd) or instruction_detail() == "none":
         return []
@@ -561,8 +559,9 @@ def without_user(remote: str) -> str:
 
 
 def parse_lessons(text: str | None) -> list[dict[str, Any]]:
-    """Lessons written as "name=salience, name", in the form that the site accepts, at most 200. A salience that is not
-    a number from 0 to 1 is left out.
+    """Lessons written as "name=salience, name", in the form that the site accepts; at most 200.
+
+    A salience that is not a number from 0 to 1 is left out.
     """
     lessons = []
     for part in split_list(text):
@@ -581,8 +580,9 @@ def split_list(text: str | None) -> list[str]:
 
 
 def add_past_commits(session: Session) -> None:
-    """Add the project and commits that git still shows of a session that ended long ago, as claims, since nobody
-    observed them. Adds nothing if the folder is gone or git takes too long.
+    """Add the project and the commits of a session that ended long ago, as far as git still shows them.
+
+    They are added as claims, since nobody observed them. Nothing is added if the folder is gone or git takes too long.
     """
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
         add_project(session, time.monotonic() + GIT_SECONDS_PAST)
@@ -593,10 +593,11 @@ def add_past_commits(session: Session) -> None:
 
 
 def commits(session: Session, deadline: float, *, is_past: bool = False) -> list[dict[str, str]]:
-    """The session's commits: those with its id in a Session-Id trailer, else those made in its own worktree between its
-    start and end that have no such trailer. `by` says which.
+    """The session's commits. `by` says how they were found.
 
-    `is_past`: leave out commits after the session's end without reading them, because there may be many.
+    They are the commits with the session's id in a Session-Id trailer. If there are none, they are the commits without
+    such a trailer that were made in the session's own worktree between its start and end. `is_past`: leave out commits
+    after the session's end without reading them, because there may be many.
     """
     cwd, metadata = session["cwd"], session["metadata"]
     if not cwd or not os.path.isdir(cwd):
@@ -607,24 +608,25 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
     recent = [f"--since={since.isoformat()}", *until, f"-n{MOST_COMMITS}", "--no-show-signature"]
     columns = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
     rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, columns)]
-    own = [row for row in rows if metadata["session_id"] in split_list(row[2])]
+    matching = [(sha, at, subject) for sha, at, ids, subject in rows if metadata["session_id"] in split_list(ids)]
     by = "trailer"
-    if not own and start:
+    if not matching and start:
         columns = "--format=%H%x1f%gd%x1f%gs"
         reflog = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", columns, "--date=unix")
         first, last = start.timestamp() - 1, end.timestamp() + 1
         hashes = {sha for sha, at in worktree_commits(reflog) if first <= at <= last}
-        own = [row for row in rows if row[0] in hashes and not row[2].strip()]
+        matching = [(sha, at, subject) for sha, at, ids, subject in rows if sha in hashes and not ids.strip()]
         by = "own worktree, between start and end"
-    if not own:
+    if not matching:
         return []
     repo = without_user("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))[:300]
-    return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, _, subject in own]
+    return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, subject in matching]
 
 
 def worktree_commits(reflog: list[str]) -> Iterator[tuple[str, int]]:
-    """(hash, Unix time) of the commits made in this worktree, without pulled or rebased ones, from the lines of its
-    reflog: hash, selector and action.
+    """(hash, Unix time) of the commits made in this worktree, without pulled or rebased commits.
+
+    `reflog` are the lines of its reflog: hash, selector and action.
     """
     for line in reflog:
         sha, selector, action = line.split("\x1f", 2)
@@ -634,8 +636,9 @@ def worktree_commits(reflog: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
-    """The lines that a git command prints. Raises CalledProcessError, unless `check` is False, or TimeoutExpired at the
-    deadline.
+    """The lines that a git command prints.
+
+    Raises TimeoutExpired at the deadline, and CalledProcessError if the command fails and `check` is set.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # Never fetch, whatever the repository's settings say: a remote's URL may run a command.
@@ -687,9 +690,7 @@ def queued_entries(folder: Path) -> list[Path]:
 
 
 def copy_files(entry: Path, session: Session) -> None:
-    """Copy the session's files into the spool, as far as there is room, because the harness may delete its logs or
-    append to them.
-    """
+    """Copy the session's files into the spool if there is room, because the harness may delete or change its logs."""
     used = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
     for part, path in session["files"].items():
         copy = entry / part
@@ -708,8 +709,9 @@ def copy_files(entry: Path, session: Session) -> None:
 
 
 def archive_sent(entry: Path, session: Session) -> None:
-    """Move a sent session to the folder `sent`, for --resend. It is deleted instead if one of its files was not copied
-    into the spool, or if nothing is to be kept.
+    """Move a sent session to the folder `sent`, for --resend.
+
+    It is deleted instead if a file of it was not copied into the spool, or if nothing is to be kept.
     """
     folder = entry.parent / "sent"
     is_complete = all(Path(path).parent == entry or not os.path.exists(path) for path in session["files"].values())
@@ -734,11 +736,12 @@ def sent_entries(folder: Path) -> list[tuple[float, Path]]:
 
 def delete_old_sent(folder: Path) -> None:
     """Delete sent sessions that are too old, too many or take too much room, the oldest first."""
-    room, oldest = MOST_COPIED, time.time() - keep_days() * 86_400
-    for number, (at, entry) in enumerate(reversed(sent_entries(folder)), 1):
+    room = MOST_COPIED
+    keep_since = time.time() - keep_days() * 86_400
+    for number, (sent_at, entry) in enumerate(reversed(sent_entries(folder)), 1):
         with contextlib.suppress(OSError):
             room -= sum(file.stat().st_size for file in entry.iterdir())
-        if at < oldest or room < 0 or number > MOST_SENT:
+        if sent_at < keep_since or room < 0 or number > MOST_SENT:
             shutil.rmtree(entry, ignore_errors=True)
 
 
@@ -781,19 +784,22 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def send_all(say: Callable[[str], None]) -> int:
-    """Send the queued sessions, those with the fewest failed tries first, then the oldest, until the queue is empty or
-    the site is down. Returns 0 if the queue is empty. A session that fails or is refused does not block the others.
+    """Send the queued sessions until the queue is empty or the site is down. Returns 0 if the queue is empty.
+
+    Sessions with few failed tries come first; of these, the oldest. A session that fails or is refused does not block
+    the others.
     """
     folder = spool_folder()
     with one_at_a_time(folder):
-        entries, failures = [], 0
+        entries = []
+        failures = 0
         for entry in queued_entries(folder):
             try:
                 entries.append((entry, read_entry(entry)))
             except BadEntry as problem:
                 say(f"{entry.name}: {problem}; moved to {folder / 'refused'}")
                 refuse(entry, str(problem))
-        for entry, session in sorted(entries, key=lambda each: (each[1]["tries"], each[0])):
+        for entry, session in sorted(entries, key=lambda queued: (queued[1]["tries"], queued[0])):
             try:
                 prepare(entry, session)
                 is_accepted, result = send(session)
@@ -828,8 +834,8 @@ def resend(arguments: list[str], say: Callable[[str], None]) -> int:
         return 2
     folder, count = spool_folder(), 0
     with one_at_a_time(folder):
-        for at, entry in sent_entries(folder):
-            if at < since.timestamp() - RESEND_SLACK:
+        for sent_at, entry in sent_entries(folder):
+            if sent_at < since.timestamp() - RESEND_SLACK:
                 continue
             queued_entry = folder / entry.name
             try:
@@ -847,9 +853,7 @@ def resend(arguments: list[str], say: Callable[[str], None]) -> int:
 
 
 def prepare(entry: Path, session: Session) -> None:
-    """Add the facts from git if there was no time for that when the session ended, and copy its files. Raises
-    BadEntry.
-    """
+    """Copy the session's files, and add facts from git that there was no time for when it ended. Raises BadEntry."""
     try:
         if "unobserved" in session:
             observe(session, GIT_SECONDS_LATER)
@@ -874,8 +878,8 @@ def read_entry(entry: Path) -> Session:
 
 
 def send(session: Session) -> tuple[bool | None, str]:
-    """Send one session. Returns the result as text, and True if the session was accepted, False if it was refused for
-    good, None if it is to be sent later.
+    """Send a session. Returns (True, result) if it was accepted, (False, result) if it was refused for good, and
+    (None, result) if it is to be sent later. The result is a text.
     """
     try:
         status, answer, _headers = post(session)
@@ -894,12 +898,13 @@ def send(session: Session) -> tuple[bool | None, str]:
 
 
 def post(session: Session) -> tuple[int, str, Any]:
-    """Send a session. If the site refuses OPTIONAL fields, send it again without them. Returns the status, the start of
-    the answer and its headers.
+    """Send a session. If the site refuses OPTIONAL fields, send it again without them.
+
+    Returns the status, the beginning of the answer, and its headers.
     """
     status, answer, headers = request(session)
     problems = (json_object(answer) or {}).get("problems") if status == UNPROCESSABLE else None
-    parts = [str(each.get("part")) for each in problems or [] if isinstance(each, dict)]
+    parts = [str(problem.get("part")) for problem in problems or [] if isinstance(problem, dict)]
     refused = OPTIONAL & {part.split(".")[1] for part in parts if part.startswith("metadata.")}
     refused &= session["metadata"].keys()
     if not refused:
@@ -931,9 +936,7 @@ def request(session: Session) -> tuple[int, str, Any]:
 
 
 def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, Iterator[bytes]]:
-    """(length, content type, chunks) of the body. Files that are missing or too large are listed in the facts
-    instead.
-    """
+    """(length, content type, chunks) of the body. Missing and too large files are listed in the facts instead."""
     boundary = uuid.uuid4().hex
     opened: dict[str, tuple[IO[bytes], int]] = {}
     missing: dict[str, str] = {}
@@ -1036,10 +1039,11 @@ BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
 
 
 def set_up(arguments: list[str]) -> int:
-    """Install or uninstall, after showing the change and asking. Returns 0 if it is done or already was, 1 if not, 2
-    for wrong arguments.
+    """Install or uninstall, after showing the change and asking.
+
+    Returns 0 if it is done or was done before, 1 if it was not done, 2 for wrong arguments.
     """
-    verb = next(each for each in ("--plugin", "--install", "--uninstall") if each in arguments)
+    verb = next(option for option in ("--plugin", "--install", "--uninstall") if option in arguments)
     harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
     choices = PLUGIN_FILES if verb == "--plugin" else HOOK_SETTINGS
     if harness not in choices:
@@ -1118,8 +1122,9 @@ def settings_path(harness: str) -> Path:
 
 
 def command() -> str:
-    """The command by which a harness calls this program. It uses the system's Python, because a virtual environment may
-    be deleted.
+    """The command by which a harness calls this program.
+
+    It uses the system's Python, because a virtual environment may be deleted.
     """
     folder = Path(sys.base_prefix) / "bin"
     names = (f"python{sys.version_info[0]}.{sys.version_info[1]}", "python3")
@@ -1157,8 +1162,9 @@ def settings_with_hook(harness: str) -> str:
 
 
 def extra_events(harness: str) -> tuple[str, ...]:
-    """The other events for which this version of the harness can call the hook. Earlier versions may refuse such
-    settings.
+    """The other events for which this version of the harness can call the hook.
+
+    Earlier versions may refuse settings that name them.
     """
     program = shutil.which(PROGRAMS[harness]) if harness == "claude-code" else None
     numbers = re.findall(r"\d+", printed_version(program))[:3] if program else []
@@ -1194,8 +1200,10 @@ def settings_without_hook(harness: str) -> str:
 
 
 def parse_settings(path: Path, text: str) -> dict[str, Any]:
-    """The settings as a JSON object. Raises SetupError if they are none, or if their hooks have another form than
-    expected, so that nothing is overwritten.
+    """The settings as a JSON object.
+
+    Raises SetupError if they are not a JSON object, or if their hooks don't have the expected form, so that nothing is
+    overwritten.
     """
     settings = json_object(text) if text.strip() else {}
     if settings is None:
@@ -1401,14 +1409,20 @@ NEW, ADDED, KNOWN, EARLIER, REFUSED, UNSENT, RUNNING, OTHER, SKIPPED = RESULTS =
 
 
 class Log:
-    """A file in a harness's folder: its session, when that started and ended, and the `result` for the file, which is
-    explained by `why`; "" until it is known.
+    """A file in a harness's folder, with its session and when that started and ended.
+
+    `result` is what became of the file, one of RESULTS; empty until it is known. `why` explains it.
     """
 
     def __init__(self, path: str, harness: str) -> None:
-        self.path, self.harness = path, harness
-        self.result, self.why, self.session_id, self.folder = "", "", "", ""
-        self.size, self.changed = 0, 0
+        self.path = path
+        self.harness = harness
+        self.result = ""
+        self.why = ""
+        self.session_id = ""
+        self.folder = ""
+        self.size = 0
+        self.changed = 0
         self.start: datetime | None = None
         self.end = datetime.fromtimestamp(0, timezone.utc)
 
@@ -1437,10 +1451,11 @@ def gptme_data() -> Path:
 
 
 def backfill(arguments: list[str]) -> int:
-    """Send the logs of sessions that ended before the agent was connected. Returns 0 if the site has all of them, 1 if
-    not, 2 for wrong arguments.
+    """Send the logs of sessions that ended before the agent was connected.
+
+    Returns 0 if the site has all of them, 1 if not, 2 for wrong arguments.
     """
-    harnesses = [each for each in arguments if each in LOG_FOLDERS] or [*LOG_FOLDERS]
+    harnesses = [argument for argument in arguments if argument in LOG_FOLDERS] or [*LOG_FOLDERS]
     chosen = next(iter(arguments[arguments.index("--judge") + 1 :]), "") if "--judge" in arguments else ""
     if "--judge" in arguments and chosen not in (NONE, BACKLOG):
         print_line(f"expected {NONE} or {BACKLOG} after --judge, not {chosen!r}")
@@ -1544,20 +1559,20 @@ def find_logs(harness: str, known_logs: dict[str, str]) -> Iterator[Log]:
 
 
 def walk_files(folder: str) -> Iterator[tuple[str, bool]]:
-    """(path, whether it is a regular file), without the folders that never hold logs."""
-    waiting_for = [folder]
-    while waiting_for:
-        here = waiting_for.pop()
+    """(path, whether it is a regular file) of each file below the folder. Folders in NEVER_LOGS are left out."""
+    unread_folders = [folder]
+    while unread_folders:
+        current = unread_folders.pop()
         try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
         except OSError:
-            if here != folder or os.path.exists(folder):
-                print_line(f"cannot be read: {printable(here)}")
+            if current != folder or os.path.exists(folder):
+                print_line(f"cannot be read: {printable(current)}")
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in NEVER_LOGS:
-                    waiting_for.append(entry.path)
+                    unread_folders.append(entry.path)
             else:
                 yield entry.path, entry.is_file(follow_symlinks=False)
 
@@ -1594,17 +1609,17 @@ def inspect_log(log: Log, known_logs: dict[str, str]) -> None:
 
 def timestamps(text: bytes) -> Iterator[datetime]:
     """The timestamps in the lines of a log, in order."""
-    for each in re.finditer(rb'"timestamp"\s*:\s*"([^"]{10,40})"', text):
-        at = parse_time(each.group(1).decode(errors="replace"))
-        if at:
-            yield at
+    for match in re.finditer(rb'"timestamp"\s*:\s*"([^"]{10,40})"', text):
+        moment = parse_time(match.group(1).decode(errors="replace"))
+        if moment:
+            yield moment
 
 
 def working_folder(head: bytes) -> str:
     """The working folder, from the beginning of a Claude Code or Codex log; "" if it is not stated."""
     rows = [row for row in map(json_object, head.splitlines()) if row]
-    objects = [each for row in rows for each in (row, row.get("payload")) if isinstance(each, dict)]
-    return next(filter(None, (text_of(each, "cwd") for each in objects)), "")
+    objects = [value for row in rows for value in (row, row.get("payload")) if isinstance(value, dict)]
+    return next(filter(None, (text_of(value, "cwd") for value in objects)), "")
 
 
 def session_id_of(log: Log, head: bytes, tail: bytes) -> str:
@@ -1637,8 +1652,9 @@ def session_id_of(log: Log, head: bytes, tail: bytes) -> str:
 
 
 def describe_history(to_send: list[Log], old_count: int, judging: dict[str, Any]) -> None:
-    """Print what will be sent: the number, size and dates of the logs, by harness. `old_count` of them ended before the
-    agent was connected.
+    """Print what will be sent: the number, size and dates of the logs, by harness.
+
+    `old_count` of their sessions ended before the agent was connected.
     """
     size = sum(log.size for log in to_send)
     print_line(
@@ -1659,16 +1675,17 @@ def describe_history(to_send: list[Log], old_count: int, judging: dict[str, Any]
 
 def price_note(count: int, judging: dict[str, Any]) -> str:
     """What judging `count` sessions costs, as the end of a sentence."""
-    each = judging.get("verdict_usd")
-    if not isinstance(each, (int, float)):
+    usd = judging.get("verdict_usd")
+    if not isinstance(usd, (int, float)):
         return "; the site has no judge yet, so nothing is spent until it has one"
     by = f"by the last {judging['measured']}" if judging.get("measured") else "at most, since none was measured yet"
-    return f", for about ${count * each:,.2f} (${each:,.4f} each, {by})"
+    return f", for about ${count * usd:,.2f} (${usd:,.4f} each, {by})"
 
 
 def choose_judging(count: int, judging: dict[str, Any]) -> str:
-    """Ask the person at the terminal whether the judge should read the history. Returns NONE, BACKLOG, or "" to send
-    nothing, also without a terminal.
+    """Ask the person at the terminal whether the judge should read the history.
+
+    Returns NONE, BACKLOG, or "" to send nothing. Without a terminal, nothing is sent.
     """
     budget = judging.get("budget_usd")
     limit = f" The site spends ${budget:,.2f} a day at most." if isinstance(budget, (int, float)) else ""
@@ -1711,8 +1728,9 @@ def send_history(to_send: list[Log], old: set[Log], chosen: str, agent: str, mem
 
 
 def send_one(log: Log, judge: str) -> bool:
-    """Send a log and set its result, waiting while the site is down or over its limit. False if there is no use in
-    sending other logs. `judge` is NONE, BACKLOG or "".
+    """Send a log and set its result. Waits while the site is down or accepts no more. `judge` is NONE, BACKLOG or "".
+
+    Returns False if there is no use in sending other logs.
     """
     metadata = {
         "session_id": log.session_id[:200],
@@ -1771,7 +1789,7 @@ def send_one(log: Log, judge: str) -> bool:
 
 
 def has_changed(log: Log) -> bool:
-    """Whether the file has changed since it was inspected, or is gone; sets its result then."""
+    """Whether the file has changed since it was inspected, or is gone. If so, sets its result."""
     try:
         about = os.stat(log.path, follow_symlinks=False)
     except OSError:
@@ -1805,10 +1823,10 @@ def error_reason(answer: str) -> str:
 
 
 def warnings_in(reply: dict[str, Any]) -> Iterator[str]:
-    """The problems that the site found in a session it accepted, except those of the log's content."""
-    for each in reply.get("problems") or []:
-        if isinstance(each, dict) and each.get("part") != "transcript":
-            yield printable(f"{each.get('code')}: expected {each.get('expected')}")
+    """The problems that the site found in a session that it accepted, except for those of the log's content."""
+    for problem in reply.get("problems") or []:
+        if isinstance(problem, dict) and problem.get("part") != "transcript":
+            yield printable(f"{problem.get('code')}: expected {problem.get('expected')}")
 
 
 def print_summary(logs: list[Log], arguments: list[str]) -> int:
@@ -1887,8 +1905,8 @@ def check_site() -> Iterator[tuple[bool, str]]:
     else:
         yield True, f"site: {site()} answers"
         yield reply.get("may_submit") is True, f"token: of agent {reply['agent']}, scope: {reply.get('held_by')}"
-        own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-        is_new = reply.get("hook_sha256") in (own, None)
+        own_hash = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+        is_new = reply.get("hook_sha256") in (own_hash, None)
         yield True, f"program: {'as the site serves it' if is_new else 'the site serves another version'}"
 
 
@@ -1914,10 +1932,11 @@ def check_hook(harness: str) -> tuple[bool, str] | None:
 def hook_line(path: Path, text: str) -> str | None:
     """The command in these settings that calls this program."""
     if path.suffix == ".toml":
-        written = re.findall(r'^command = (".*")$', text, re.MULTILINE)
-        lines = [(json_object(f'{{"command": {each}}}') or {}).get("command") for each in written]
+        quoted = re.findall(r'^command = (".*")$', text, re.MULTILINE)
+        lines = [(json_object(f'{{"command": {string}}}') or {}).get("command") for string in quoted]
     else:
-        groups = [group for each in parse_settings(path, text).get("hooks", {}).values() for group in each]
+        groups_by_event = parse_settings(path, text).get("hooks", {})
+        groups = [group for event_groups in groups_by_event.values() for group in event_groups]
         lines = [hook.get("command") for group in groups for hook in group["hooks"] if isinstance(hook, dict)]
     return next((str(line) for line in lines if calls_this_program(line)), None)
 
@@ -1962,7 +1981,7 @@ def describe(session: Session) -> str:
     if commits_made:
         noun = "commit" if len(commits_made) == 1 else "commits"
         parts.append(f"{len(commits_made)} {noun} by {commits_made[0]['by']}")
-    if "unobserved" in session:
+    if "unobserved" in session:  # git was too slow; see `observe`
         parts.append("commits are read in the background")
     return ", ".join(parts)
 

@@ -53,21 +53,21 @@ class Pages(DocsBase):
 
 
 def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, Any]]:
-    """The fields of an object, each followed by the fields of objects in it, which are named by their path."""
+    """The fields of an object. A field that is an object is followed by that object's fields, named by their path."""
     node = _resolved(schema, node)
     required = node.get("required", [])
     for name, child in node.get("properties", {}).items():
-        inner = _resolved(schema, child)
+        resolved_child = _resolved(schema, child)
         yield {
             "name": f"{prefix}{name}",
             "type": _type(schema, child),
             "required": name in required,
-            "description": inner.get("description", "") if "$ref" in child else child.get("description", ""),
+            "description": resolved_child.get("description", "") if "$ref" in child else child.get("description", ""),
         }
         # A field that may be an object or null is described by the object.
-        objects = [option for option in inner.get("anyOf", ()) if "properties" in _resolved(schema, option)]
-        item = _resolved(schema, objects[0] if objects else inner.get("items", inner))
-        ending = "[]." if "items" in inner else "."
+        objects = [option for option in resolved_child.get("anyOf", ()) if "properties" in _resolved(schema, option)]
+        item = _resolved(schema, objects[0] if objects else resolved_child.get("items", resolved_child))
+        ending = "[]." if "items" in resolved_child else "."
         yield from _fields(schema, item, f"{prefix}{name}{ending}")
 
 

@@ -53,7 +53,7 @@ def add_handlers(api: NinjaAPI) -> None:
 
 
 def reply(request: HttpRequest, error: Any) -> HttpResponse:  # noqa: PLR0915 - one case for each error
-    """The reply to an error (`ErrorOut`). For a bug, it has a number by which to find the traceback in the log."""
+    """The reply to an error (`ErrorOut`). For a bug, it has a number under which the log has the traceback."""
     headers: dict[str, str] = {}
     status, todo = 422, AGAIN
     match error:

@@ -43,7 +43,7 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's sign
 
 @require_safe
 def figures(request: HttpRequest) -> HttpResponse:
-    """Metrics for Prometheus: for a token for reading only and, on a site of one machine, for that machine."""
+    """Metrics for Prometheus. Allowed with a read-only token and, on a site of one machine, from that machine."""
     if not (is_local(request) or has_read_token(request)):
         response = HttpResponse("expected a token for reading only, as Authorization: Bearer gs_…\n", status=401)
         response["WWW-Authenticate"] = "Bearer"
@@ -52,8 +52,8 @@ def figures(request: HttpRequest) -> HttpResponse:
 
 
 def judges() -> dict[str, tuple[str, bool]]:
-    """The configured judges by their roles: the model, and whether it may be asked. Two queries."""
-    return {role: (each.judge.model, not each.quota.is_out) for role, each in standings().items()}
+    """The configured judges by role: (model, whether it may be asked). Two queries."""
+    return {role: (standing.judge.model, not standing.quota.is_out) for role, standing in standings().items()}
 
 
 def answer(body: dict[str, object], status: int = 200) -> JsonResponse:

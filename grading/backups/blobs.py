@@ -17,11 +17,10 @@ from grading.models import BlobProblem, Evidence
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceCopy:
-    """What a backup has done with the evidence: the numbers of files copied and linked, and the hashes of evidence that
-    the site no longer has.
+    """How many files of evidence a backup has copied and linked, and the hashes of evidence that the site lacks.
 
-    `rescued`: the previous backup still has it. `lacking`: neither has it undamaged. `gone`: it was erased or expired
-    while the backup was made.
+    `rescued`: the previous backup still has it. `lacking`: neither the site nor that backup has it undamaged. `gone`:
+    it was erased or expired while the backup was made.
     """
 
     copied: int = 0
@@ -32,16 +31,16 @@ class EvidenceCopy:
 
 
 class EvidenceFolder:
-    """The evidence whose hashes begin with the same two digits: `own` is its folder in the backup that is being made,
-    `previous` that in the previous backup, None if there is none.
+    """The evidence whose hashes begin with the same two digits.
 
-    SHA256SUMS in each folder has the checksums of its files, so that a linked file need not be read again. `checksums`
-    are those of the own folder by name, `previous_checksums` those of the previous one.
+    `folder` is its folder in the backup that is being made, `previous` its folder in the previous backup (None if there
+    is none). SHA256SUMS in each folder has the checksums of its files, so that a linked file need not be read again.
+    `checksums` and `previous_checksums` are those of the two folders, by file name.
     """
 
     def __init__(self, backup: Path, previous: Path | None, prefix: str) -> None:
-        self.own = backup / EVIDENCE / prefix
-        self.own.mkdir(mode=0o700, parents=True)
+        self.folder = backup / EVIDENCE / prefix
+        self.folder.mkdir(mode=0o700, parents=True)
         self.previous = None if previous is None else previous / EVIDENCE / prefix
         self.previous_checksums: dict[str, str] = {}
         if self.previous is not None and (self.previous / SUMS).is_file():
@@ -49,11 +48,11 @@ class EvidenceFolder:
         self.checksums: dict[str, str] = {}
 
     def link(self, name: str) -> bool:
-        """Link the previous backup's file of this name. False if it has none or can't be linked."""
+        """Link the previous backup's file of this name. False if there is no such file, or it can't be linked."""
         if self.previous is None or name not in self.previous_checksums:
             return False
         try:
-            os.link(self.previous / name, self.own / name)
+            os.link(self.previous / name, self.folder / name)
         except OSError:  # it was removed, or has as many links as it can have
             return False
         self.checksums[name] = self.previous_checksums[name]
@@ -75,36 +74,38 @@ class EvidenceFolder:
 
     def copy(self, path: str) -> bool:
         """Copy the file with this path from the site's storage. False if it is not there any more."""
-        target, digest = self.own / Path(path).name, hashlib.sha256()
+        target = self.folder / Path(path).name
+        digest = hashlib.sha256()
         try:
             with default_storage.open(path) as source, target.open("xb") as file:
                 for chunk in iter(lambda: source.read(CHUNK), b""):
                     digest.update(chunk)
                     file.write(chunk)
-            at = changed_at(path)
+            changed = changed_at(path)
         except FileNotFoundError:
             target.unlink(missing_ok=True)
             return False
-        os.utime(target, (at, at))
+        os.utime(target, (changed, changed))
         self.checksums[target.name] = digest.hexdigest()
         return True
 
     def drop(self, name: str) -> None:
         """Delete a copied file."""
-        (self.own / name).unlink()
+        (self.folder / name).unlink()
         del self.checksums[name]
 
     def close(self) -> None:
         """Write SHA256SUMS."""
         lines = (f"{digest}  {name}\n" for name, digest in sorted(self.checksums.items()))
-        (self.own / SUMS).write_text("".join(lines))
+        (self.folder / SUMS).write_text("".join(lines))
 
 
 def collect(backup: Path, previous: Path | None, alias: str) -> EvidenceCopy:
     """Copy or link the evidence of the database `alias` into a backup, and the files that were derived from it."""
     done = EvidenceCopy()
     for prefix, rows in groupby(evidence_hashes(alias), key=lambda row: row[0][:2]):
-        folder, stored_paths = EvidenceFolder(backup, previous, prefix), store.listed(prefix)
+        folder = EvidenceFolder(backup, previous, prefix)
+        stored_paths = store.listed(prefix)
         for sha256, size in rows:
             blob = f"{sha256}.zst"
             paths = stored_paths.get(sha256, [])
@@ -118,7 +119,7 @@ def collect(backup: Path, previous: Path | None, alias: str) -> EvidenceCopy:
             is_stored = f"{prefix}/{blob}" in paths
             if is_stored and folder.link(blob):
                 done.linked += 1
-            elif is_stored and folder.copy(f"{prefix}/{blob}") and is_intact(folder.own / blob, sha256, size):
+            elif is_stored and folder.copy(f"{prefix}/{blob}") and is_intact(folder.folder / blob, sha256, size):
                 done.copied += 1
             else:
                 if blob in folder.checksums:
@@ -129,7 +130,7 @@ def collect(backup: Path, previous: Path | None, alias: str) -> EvidenceCopy:
 
 
 def handle_missing(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha256: str) -> None:
-    """Record in `done` why the site has no intact file with this hash, and link the previous backup's if it was lost.
+    """Record in `done` why the site has no intact file with this hash. If it was lost, link the previous backup's file.
 
     Nothing is recorded for evidence that had expired before the backup began.
     """
@@ -145,7 +146,7 @@ def handle_missing(done: EvidenceCopy, folder: EvidenceFolder, alias: str, sha25
 
 
 def evidence_hashes(alias: str) -> Iterator[tuple[str, int]]:
-    """The hash and the size of each piece of evidence in the database `alias`, once and in order of the hash."""
+    """The (hash, size) of each distinct piece of evidence in the database `alias`, in order of the hash."""
     rows = Evidence.objects.using(alias).order_by("sha256").values_list("sha256", "size").distinct()
     yield from rows.iterator(chunk_size=5000)
 

@@ -76,8 +76,9 @@ def extra_connection(alias: str, **config: Any) -> Iterator[str]:
 
 @contextmanager
 def snapshot(folder: Path) -> Iterator[str]:
-    """Write the database's state at one moment into `folder`, while the site keeps running. Yields the alias of a
-    connection that reads exactly this state.
+    """Write the database's state at one moment into `folder`, while the site keeps running.
+
+    Yields the alias of a connection that reads exactly this state.
     """
     file = folder / DATABASES[connection.vendor]
     if connection.vendor == "sqlite":
@@ -140,9 +141,12 @@ def server_version() -> int:
 
 
 def program(name: str) -> str:
-    """The path of pg_dump or pg_restore of the server's major version. Raises BackupProblem, with what to install."""
+    """The path of pg_dump or pg_restore in the server's major version.
+
+    Raises BackupProblem, with what to install, if there is none.
+    """
     wanted = server_version()
-    folders = [settings.PG_BIN] if settings.PG_BIN else [f"/usr/lib/postgresql/{wanted}/bin", None]
+    folders = [settings.PG_BIN] if settings.PG_BIN else [f"/usr/lib/postgresql/{wanted}/bin", None]  # None: PATH
     others = []
     for folder in folders:
         path = shutil.which(name, path=folder)
@@ -167,11 +171,13 @@ def run(command: list[str]) -> None:
     info = connection.connection.info
     password = info.password
     # Without the site's own options, such as the limit on idle transactions.
-    where = {name: value for name, value in info.get_parameters().items() if name not in {"options", "client_encoding"}}
+    address = {
+        name: value for name, value in info.get_parameters().items() if name not in {"options", "client_encoding"}
+    }
     connection.close()
     # A password on the command line could be read by every user of this machine.
     variables = {**os.environ, **({"PGPASSWORD": password} if password else {})}
-    command = [*command, f"--dbname={make_conninfo('', **where)}"]
+    command = [*command, f"--dbname={make_conninfo('', **address)}"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise BackupProblem(f"{Path(command[0]).name} ended with status {done.returncode}: {done.stderr.strip()}")

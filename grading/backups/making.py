@@ -45,8 +45,9 @@ def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
         draft = target / f"{UNFINISHED}{finished.name}"
         draft.mkdir(mode=0o700)
         earlier = manifest.finished(target)
+        previous = earlier[-1] if earlier else None
         try:
-            done = fill(draft, earlier[-1] if earlier else None, made_at, with_secrets=with_secrets)
+            done = fill(draft, previous, made_at, with_secrets=with_secrets)
             draft.rename(finished)
             erased.append(erased.recorded(), target)
         except OSError as error:
@@ -68,7 +69,7 @@ def at_night() -> None:
 
 @contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """Keep other backups from being made in this folder meanwhile. Raises BackupProblem if one is."""
+    """In this block, no other backup is made in this folder. Raises BackupProblem if one is being made already."""
     with (target / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,7 +93,7 @@ def fill(backup: Path, previous: Path | None, made_at: dt.datetime, *, with_secr
         secrets = keep_secrets(backup / SECRETS) if with_secrets else ()
         done = collect(backup, previous, alias)
         paths = [manifest.DATABASES[connection.vendor], *(f"{SECRETS}/{name}" for name in secrets)]
-        paths += sorted(str(each.relative_to(backup)) for each in (backup / EVIDENCE).glob(f"*/{SUMS}"))
+        paths += sorted(str(file.relative_to(backup)) for file in (backup / EVIDENCE).glob(f"*/{SUMS}"))
         lines = (f"{manifest.checksum(backup / path)}  {path}\n" for path in paths)
         (backup / SUMS).write_text("".join(lines))
         os.sync()
@@ -148,8 +149,8 @@ def report(backup: Path, done: EvidenceCopy, say: Say) -> None:
 
 
 def counted(hashes: list[str]) -> str:
-    """The number of these hashes with some of them, as the start of a sentence."""
-    examples = ", ".join(each[:12] for each in hashes[:MAX_HASHES])
+    """The number of these hashes and some examples, as the start of a sentence."""
+    examples = ", ".join(sha256[:12] for sha256 in hashes[:MAX_HASHES])
     return f"{len(hashes):,} files of evidence ({examples}, …) are"
 
 
@@ -157,9 +158,9 @@ def prune(target: Path, now: dt.datetime) -> list[str]:
     """Delete expired backups. Returns their names."""
     moments = {path: manifest.moment_of(path) for path in manifest.finished(target)}
     by_moment = {moment: path for path, moment in moments.items() if moment is not None}
-    old = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.to_keep(by_moment, now))]
-    for path in old:
-        away = target / f"{UNFINISHED}{path.name}"  # so that a half-deleted backup does not look like one
-        path.rename(away)
-        shutil.rmtree(away)
-    return [path.name for path in old]
+    expired = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.to_keep(by_moment, now))]
+    for path in expired:
+        renamed = target / f"{UNFINISHED}{path.name}"  # so that a half-deleted backup does not look like a backup
+        path.rename(renamed)
+        shutil.rmtree(renamed)
+    return [path.name for path in expired]

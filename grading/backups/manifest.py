@@ -90,7 +90,7 @@ def finished(folder: Path) -> list[Path]:
 
 
 def moment_of(path: Path) -> dt.datetime | None:
-    """When a backup was made, by its name; None for any other folder."""
+    """When a backup was made, as its name says; None for a folder with another name."""
     try:
         return dt.datetime.strptime(path.name, NAME).replace(tzinfo=dt.UTC)
     except ValueError:

@@ -34,8 +34,8 @@ SIGNS_OF_LIFE = ("auth_user", "grading_session", "bandit_ledgerentry", "bandit_s
 class MovedTable:
     """A table that both databases have.
 
-    `columns` maps their names, in order, to PostgreSQL's types; `key` are the columns of the primary key, by which rows
-    are ordered; `identity` is the column that PostgreSQL numbers, "" without one.
+    `columns` maps the columns' names, in order, to PostgreSQL's types. `key` are the columns of the primary key, by
+    which rows are ordered. `identity` is the column that PostgreSQL numbers; empty if there is none.
     """
 
     name: str
@@ -52,7 +52,7 @@ def move_to(url: str, say: Say) -> None:
     """Copy the site's SQLite database into the empty PostgreSQL database at this address.
 
     Raises BackupProblem if the site runs, if the address isn't that of an empty database, or if a row differs between
-    the two. Then the new database stays empty. The old one is never changed.
+    the two databases. Then the new database stays empty. The old database is never changed.
     """
     if connection.vendor != "sqlite":
         raise BackupProblem("move_to takes a site from SQLite; this one's database is PostgreSQL already")
@@ -119,7 +119,7 @@ def load_tables(target: str, source: sqlite3.Connection) -> list[MovedTable]:
                 [name],
             )
             columns = cursor.fetchall()
-            # Of each column in SQLite: its name, and its number in the primary key from 1, or 0.
+            # The name of each column in SQLite, and its number in the primary key (from 1; 0 if it isn't in the key).
             source_columns = [(row[1], row[5]) for row in source.execute(f'PRAGMA table_info("{name}")')]
             if {column for column, _, _ in columns} != {column for column, _ in source_columns}:
                 raise BackupProblem(
@@ -139,8 +139,8 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
     with connections[target].cursor() as cursor:
         cursor.execute("SET LOCAL TIME ZONE 'UTC'")
         quoted = [f'"{table.name}"' for table in tables]
-        for each in quoted:
-            cursor.execute(f"ALTER TABLE {each} DISABLE TRIGGER USER")  # these rows were accepted before
+        for name in quoted:
+            cursor.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")  # these rows were accepted before
         cursor.execute(f"TRUNCATE {', '.join(quoted)}")
         for table in tables:
             kinds = list(table.columns.values())
@@ -153,12 +153,12 @@ def copy(source: sqlite3.Connection, target: str, tables: list[MovedTable]) -> N
             if table.identity:
                 continue_sequence(source, cursor, table)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # checks each foreign key now
-        for each in quoted:
-            cursor.execute(f"ALTER TABLE {each} ENABLE TRIGGER USER")
+        for name in quoted:
+            cursor.execute(f"ALTER TABLE {name} ENABLE TRIGGER USER")
 
 
 def continue_sequence(source: sqlite3.Connection, cursor: Any, table: MovedTable) -> None:
-    """Make the table's next row get the key that SQLite would have given it: keys of deleted rows aren't reused."""
+    """Make the table's next row get the key that SQLite would have given it, so that no deleted row's key is reused."""
     used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [table.name]).fetchone() or (0,)
     (highest,) = source.execute(f'SELECT max("{table.identity}") FROM "{table.name}"').fetchone()  # noqa: S608
     last = max(used[0], highest or 0, 0)  # 0 if there was never a row; the next key is then 1
@@ -168,7 +168,8 @@ def continue_sequence(source: sqlite3.Connection, cursor: Any, table: MovedTable
 
 def compare(source: sqlite3.Connection, target: str, table: MovedTable) -> int:
     """The number of rows of the table. Raises BackupProblem at the first row that differs between the databases."""
-    kinds, count = list(table.columns.values()), 0
+    kinds = list(table.columns.values())
+    count = 0
     key = [f'"{name}"' for name in table.key]
     # Text is ordered by its bytes in both databases, whatever PostgreSQL's collation is.
     postgresql_key = [f'"{name}" COLLATE "C"' if table.columns[name] in TEXTS else f'"{name}"' for name in table.key]
@@ -195,7 +196,7 @@ def in_utc(value: str | dt.datetime) -> dt.datetime:
     return dt.datetime.fromisoformat(value).replace(tzinfo=dt.UTC)
 
 
-# By PostgreSQL's type of a column: the function that makes the same Python value of either database's.
+# By PostgreSQL's type of a column: the function that turns equal values of the two databases into equal Python values.
 READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(TEXTS, str),
     **dict.fromkeys(("int2", "int4", "int8"), int),
@@ -212,7 +213,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def to_python(kind: str, value: Any) -> Any:
-    """The Python value of a value of either database, by PostgreSQL's type of its column."""
+    """The Python value of a value that was read from either database. `kind` is PostgreSQL's type of its column."""
     return None if value is None else READERS[kind](value)
 
 

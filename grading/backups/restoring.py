@@ -26,19 +26,20 @@ from gradingsite import schema
 from gradingsite.state import site_command
 
 Say = Callable[[str], None]
-AT_A_TIME = 50
+BATCH_SIZE = 50
 WHO, WHY = site_command("restore"), "it was erased after the backup had been made"
 # The files of a SQLite site in the state folder.
-PARTS = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
+SITE_FILES = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
 
 
 def restore(backup: Path, *, replace: bool, say: Say) -> None:
     """Restore the site to its state at the backup, and repeat the erasures made since.
 
-    Raises BackupProblem if the backup is damaged or of another kind, or if a site exists and `replace` is not set
-    (which moves it aside), and NoBackup. The site is unchanged then.
+    With `replace`, an existing site is moved aside. Raises NoBackup, and BackupProblem if the backup is damaged or of
+    another kind, or if a site exists and `replace` is not set. The site is unchanged then.
     """
-    contents, since = manifest.read(backup), erased.read(backup.parent)
+    contents = manifest.read(backup)
+    erasures = erased.read(backup.parent)
     require_compatible(contents)
     with stopped():
         problem = next(iter(problems_of_backup(backup, contents)), None)
@@ -70,7 +71,7 @@ def restore(backup: Path, *, replace: bool, say: Say) -> None:
         SignIn.objects.all().delete()
         planner.gather_statistics()
         say(f"Restored {contents.rows['grading_session']:,} sessions, as of {contents.made_at:%Y-%m-%d %H:%M:%S} UTC.")
-        erase_again([each for each in since if each.at >= contents.made_at], say)
+        erase_again([erasure for erasure in erasures if erasure.at >= contents.made_at], say)
         if not (backup.parent / erased.FILE).is_file():
             say(f"There is no {erased.FILE} beside the backup, so data erased since then is back. Erase it again.")
         say(
@@ -121,7 +122,7 @@ def move_aside() -> Path:
     state = settings.STATE_DIR
     aside: Path = state / f"replaced-{timezone.now():%Y-%m-%dT%H-%M-%SZ}"
     aside.mkdir(mode=0o700)
-    for name in PARTS:
+    for name in SITE_FILES:
         if (state / name).exists():
             (state / name).rename(aside / name)
     return aside
@@ -168,16 +169,17 @@ def require_same(contents: Manifest) -> None:
 
 
 def erase_again(erasures: Iterable[Erased], say: Say) -> None:
-    """Repeat the erasures that were made after the backup: erased data must not come back by a restore."""
-    digests = {digest for each in erasures for digest in each.digests}
+    """Repeat these erasures, which were made after the backup: erased data must not come back by a restore."""
+    digests = {digest for erasure in erasures for digest in erasure.digests}
     if not digests:
         return
     rows = Session.objects.order_by("pk").values_list("pk", "agent__name", "external_id")
     sessions = [pk for pk, agent, name in rows.iterator() if session_digest(agent, name) in digests]
     agents = [agent for agent in Agent.objects.order_by("pk") if agent_digest(agent.name) in digests]
     erasing.overwrite_deleted()
-    for start in range(0, len(sessions), AT_A_TIME):
-        batch, later = sessions[start : start + AT_A_TIME], frozenset(sessions[start + AT_A_TIME :])
+    for start in range(0, len(sessions), BATCH_SIZE):
+        batch = sessions[start : start + BATCH_SIZE]
+        later = frozenset(sessions[start + BATCH_SIZE :])
         erasing.erase(Session.objects.filter(pk__in=batch), who=WHO, why=WHY, leaving=later)
     for agent in agents:
         for _done in erasing.erase_agent(agent, who=WHO, why=WHY):

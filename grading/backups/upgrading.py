@@ -1,4 +1,4 @@
-"""Migrates the database of a site that has sessions, after checks, and after a copy from which one can go back.
+"""Migrates the database of a site that has sessions, after checks, and after a copy that allows to go back.
 
 The copies stay until a person deletes them, so an erasure lists them (`copies`).
 """
@@ -94,10 +94,12 @@ def require_no_other_user() -> None:
 
 
 def require_free_space() -> None:
-    """Raise BackupProblem unless the state folder's disk has free space of twice the database's size: one for the copy,
-    and one for tables that migrations rebuild.
+    """Raise BackupProblem unless the state folder's disk has free space of twice the database's size.
+
+    It is needed once for the copy, and once for tables that migrations rebuild.
     """
-    needed, free = 2 * database_size(), shutil.disk_usage(settings.STATE_DIR).free
+    needed = 2 * database_size()
+    free = shutil.disk_usage(settings.STATE_DIR).free
     if free < needed:
         raise BackupProblem(
             f"an upgrade needs {needed // MIB:,} MiB of free disk at {settings.STATE_DIR}, twice the size of the "
@@ -120,7 +122,7 @@ def copy_database(folder: Path) -> Path:
     draft = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700, parents=True)
-    with snapshot(draft):
+    with snapshot(draft):  # entering writes the copy; the connection that it yields isn't needed
         pass
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)

@@ -20,12 +20,12 @@ AT_A_TIME = 1000
 
 
 def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
-    """The problems of this site, none if all is well. `step` is called with 1 for each file of evidence read."""
+    """The problems of this site. `step` is called with 1 for each file of evidence that is read."""
     yield from problems_of_database()
     for difference in replay().differences:
         yield f"a bucket is not the ledger's sum: {difference}"
-    for each in doubled():
-        yield f"a session counts more than once: {each}"
+    for problem in doubled():
+        yield f"a session counts more than once: {problem}"
     for _count, mismatches in state.rebuild():
         for mismatch in mismatches:
             yield f"a session's reward columns disagree with its other rows: {mismatch}; see {site_command('rebuild')}"
@@ -48,7 +48,7 @@ def problems_of_database() -> Iterator[str]:
 
 
 def problems_of_evidence(step: Step) -> Iterator[str]:
-    """Evidence files that are missing or damaged. Those that retention deleted are no problem."""
+    """The problems of evidence files: missing or damaged ones. A file that retention deleted is no problem."""
     for row in every_file():
         step(1)
         try:
@@ -65,7 +65,8 @@ def problems_of_evidence(step: Step) -> Iterator[str]:
 def every_file() -> Iterator[Evidence]:
     """An evidence row for each distinct hash, in order of the hash.
 
-    They are loaded in batches, so that no query is open for long: SQLite can't shorten its write-ahead log meanwhile.
+    They are loaded in batches, so that no query is open for long: while one is, SQLite can't shorten its write-ahead
+    log.
     """
     last = ""
     while rows := list(Evidence.objects.filter(sha256__gt=last).order_by("sha256", "pk")[:AT_A_TIME]):
@@ -97,10 +98,10 @@ def problems_of_backup(backup: Path, contents: Manifest, step: Step = lambda _do
         yield from problem_of_file(backup / path, digest)
         if path.endswith(SUMS):
             folder = (backup / path).parent
-            for name, own in sums(folder):
+            for name, file_digest in sums(folder):
                 step(1)
                 files += 1
-                yield from problem_of_file(folder / name, own)
+                yield from problem_of_file(folder / name, file_digest)
     if files != contents.files:
         yield f"expected {contents.files:,} files, found {files:,}"
 

@@ -37,6 +37,7 @@ class Liveness:
     every: float
     # The parts of the site and, if one runs on several hosts, each host's, as `part@host`.
     parts: Sequence[str] = tuple(Component)
+    # By part: the last counter, since when it is the same, and whether it ever grew.
     _counts: dict[str, int] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     _grew: set[str] = field(default_factory=set)
@@ -51,8 +52,10 @@ class Liveness:
         clock_jumped = abs(offset - self._offset) > GAP * self.every
         if is_late or clock_jumped:
             self._settles_at = now + GRACE * self.every
-            self._since, self._grew = {}, set()
-        self._observed_at, self._offset = now, offset
+            self._since = {}
+            self._grew = set()
+        self._observed_at = now
+        self._offset = offset
         self.parts = [*Component, *(part for part in counts if part not in set(Component))]
         for part in self.parts:
             count = counts.get(part, 0)
@@ -71,11 +74,11 @@ class Liveness:
     def life(self, part: str) -> Life:
         """The state of a part at the last observation. It is alive if its counter has grown lately.
 
-        A first reading sets the time since which the counter is the same, but is no growth.
+        The first reading of a counter doesn't count as growth.
         """
         if self._observed_at is None:
             return Life.UNKNOWN
-        quiet = self._observed_at - self._since[part]
-        if part in self._grew and quiet <= SILENT / 2 * self.every:
+        unchanged_for = self._observed_at - self._since[part]
+        if part in self._grew and unchanged_for <= SILENT / 2 * self.every:
             return Life.ALIVE
-        return Life.SILENT if self.is_settled and quiet >= SILENT * self.every else Life.UNKNOWN
+        return Life.SILENT if self.is_settled and unchanged_for >= SILENT * self.every else Life.UNKNOWN

@@ -32,7 +32,7 @@ MAX_CLOCK_SKEW = dt.timedelta(minutes=1)
 DAY = dt.timedelta(days=1)
 # A job has missed its turns after three of its intervals and a minute; a nightly one after a day and two hours.
 MISSED, MINUTE, NIGHTLY_DELAY = 3, dt.timedelta(minutes=1), dt.timedelta(hours=2)
-ERROR = 500
+MAX_ERROR = 500  # characters
 
 
 def schedules() -> Mapping[str, BaseSchedule]:
@@ -50,8 +50,10 @@ def interval(schedule: BaseSchedule) -> dt.timedelta:
 
 
 def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
-    """Whether a job may run: its time has come, it never ran, its last start lies in the future because the clock was
-    set back, or its last run at a fixed hour began more than NIGHTLY_DELAY ago and never ended.
+    """Whether a job may run, because its time has come or it never ran.
+
+    It may also run if its last start lies in the future, because the clock was set back; or, for a job at a fixed hour,
+    if its last run began more than NIGHTLY_DELAY ago and never ended.
     """
     began = row.started_at
     if began is None or began > now + MAX_CLOCK_SKEW:
@@ -63,15 +65,16 @@ def is_due(schedule: BaseSchedule, row: PeriodicJob, now: dt.datetime) -> bool:
 
 
 def claim(name: str, now: dt.datetime, host: str = "") -> bool:
-    """Claim the job's turn if it is due, for this `host` if each host runs the job. Returns whether it was claimed.
+    """Claim the job's turn if it is due. Returns whether it was claimed. `host` is empty unless each host runs the job.
 
-    An end in the future, from a clock that was set back since, is set to now: otherwise failures would go unnoticed.
+    If the last end lies in the future, because the clock was set back, it is set to now. Otherwise failures would go
+    unnoticed until then.
     """
     row, _new = PeriodicJob.objects.get_or_create(name=name, host=host)
     if not is_due(schedules()[name], row, now):
         return False
-    mine = PeriodicJob.objects.filter(pk=row.pk, turns=row.turns)
-    return bool(mine.update(started_at=now, ended_at=min(row.ended_at, now), turns=F("turns") + 1))
+    unclaimed = PeriodicJob.objects.filter(pk=row.pk, turns=row.turns)
+    return bool(unclaimed.update(started_at=now, ended_at=min(row.ended_at, now), turns=F("turns") + 1))
 
 
 _under_way: dict[str, threading.Lock] = {}
@@ -93,7 +96,7 @@ def run(name: str, work: Callable[[], object], host: str = "") -> bool:
         try:
             work()
         except Exception as error:
-            row.update(error=plain_text(f"{type(error).__name__}: {error}", ERROR))
+            row.update(error=plain_text(f"{type(error).__name__}: {error}", MAX_ERROR))
             raise
         row.update(ended_at=timezone.now(), error="")
         return True
@@ -102,20 +105,21 @@ def run(name: str, work: Callable[[], object], host: str = "") -> bool:
 
 
 def missed(now: dt.datetime) -> list[PeriodicJob]:
-    """The rows of jobs that have not succeeded for too long. Two queries. A job without a row is new."""
-    plan, rows = schedules(), []
+    """The rows of jobs that have not succeeded for too long. A job without a row is new. Two queries."""
+    all_schedules = schedules()
+    overdue = []
     for row in current_rows(now):
-        every = interval(plan[row.name])
+        every = interval(all_schedules[row.name])
         patience = MISSED * every + MINUTE if every < DAY else every + NIGHTLY_DELAY
         if row.ended_at < now - patience:
-            rows.append(row)
-    return rows
+            overdue.append(row)
+    return overdue
 
 
 def current_rows(now: dt.datetime) -> list[PeriodicJob]:
-    """The rows of jobs that should run: of a job of each host, those of hosts that run.
+    """The rows of jobs that should run. If each host runs a job, these are the rows of the running hosts.
 
-    If none of them has a row, the latest one of the others counts: the site's backups are missed even if the host that
+    If no running host has a row of the job, its latest row counts: the site's backups are missed even if the host that
     made them is gone.
     """
     running = {"", *Heartbeat.objects.recent(now).values_list("host", flat=True)}

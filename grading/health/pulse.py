@@ -1,4 +1,4 @@
-"""A process's heartbeat, in a thread that also observes the others'. Started after the process was forked."""
+"""A process's heartbeat, in a thread that also observes those of the others. Started after the process was forked."""
 
 import datetime as dt
 import logging
@@ -26,8 +26,9 @@ OBSERVATIONS = 2
 
 
 def beat(parts: Iterable[Component]) -> None:
-    """Increment this host's counters of these parts, and record its free disk: one statement each, outside of any
-    transaction.
+    """Increment this host's counters of these parts, and record its free disk space.
+
+    One statement for each part, outside of any transaction.
     """
     for part in parts:
         figures = {"beat_at": timezone.now(), "disk_free": disk.free(), "disk_floor": disk.floor()}
@@ -43,9 +44,9 @@ def forget(part: Component) -> None:
 
 
 def counts() -> Mapping[str, int]:
-    """The sum of all hosts' counters by part; and, if a part runs on several hosts, each one's as `part@host`.
+    """By part, the sum of all hosts' counters. If a part runs on several hosts, also each host's, as `part@host`.
 
-    Hosts without a heartbeat for a day are left out of the latter.
+    A host without a heartbeat for a day has no counter of its own.
     """
     rows = list(Heartbeat.objects.values_list("name", "host", "count", "beat_at"))
     totals = Counter[str]()
@@ -59,27 +60,28 @@ def counts() -> Mapping[str, int]:
 
 
 def disks(now: dt.datetime) -> dict[str, tuple[int, int]]:
-    """The free bytes for each host's state folder and their minimum, by the host's name.
+    """By host, (free bytes, their minimum) on the disk of its state folder.
 
     If a host has two state folders, those of the fuller disk.
     """
-    own = {settings.HOST_NAME: (disk.free(), disk.floor())}  # without heartbeats, only this host's are known
+    this_host = {settings.HOST_NAME: (disk.free(), disk.floor())}  # without heartbeats, only this host's are known
     fullest_last = F("disk_floor") - F("disk_free")
     rows: Any = Heartbeat.objects.recent(now).exclude(disk_free=None).order_by(fullest_last)
-    return own | {row.host: (row.disk_free, row.disk_floor) for row in rows}
+    return this_host | {row.host: (row.disk_free, row.disk_floor) for row in rows}
 
 
 class Pulse(threading.Thread):
-    """Sends heartbeats of `part`, and of the broker while it answers; passes each observation of all parts to `then`.
+    """Sends heartbeats of `part`, and of the broker while it answers. Calls `react` with each observation of all parts.
 
-    `trouble` is why the database could not be written to the last time; empty while it can.
+    `trouble` says why the database could not be written to the last time; empty while it can be.
     """
 
-    def __init__(self, part: Component, then: Callable[[Liveness], None]) -> None:
+    def __init__(self, part: Component, react: Callable[[Liveness], None]) -> None:
         import redis
 
         super().__init__(name="heartbeat", daemon=True)
-        self.part, self.then = part, then
+        self.part = part
+        self.react = react
         self.liveness = Liveness(every=settings.HEARTBEAT_SECONDS)
         self.trouble = ""
         self.ends = threading.Event()
@@ -113,7 +115,7 @@ class Pulse(threading.Thread):
             beat([self.part, *([Component.BROKER] if self.broker_answers() else [])])
             self.trouble = ""
         self.liveness.observe(counts(), time.monotonic(), time.time())
-        self.then(self.liveness)
+        self.react(self.liveness)
 
     def broker_answers(self) -> bool:
         import redis
@@ -124,31 +126,31 @@ class Pulse(threading.Thread):
             return False
 
 
-_own: Pulse | None = None
+_pulse: Pulse | None = None  # this process's
 
 
-def start(part: Component, then: Callable[[Liveness], None]) -> Pulse | None:
+def start(part: Component, react: Callable[[Liveness], None]) -> Pulse | None:
     """Start this process's heartbeat; None if HEARTBEAT_SECONDS is 0."""
-    global _own  # noqa: PLW0603 - a process has one
-    if settings.HEARTBEAT_SECONDS and _own is None:
-        _own = Pulse(part, then)
-        _own.start()
-    return _own
+    global _pulse  # noqa: PLW0603 - a process has one
+    if settings.HEARTBEAT_SECONDS and _pulse is None:
+        _pulse = Pulse(part, react)
+        _pulse.start()
+    return _pulse
 
 
 def stop() -> None:
     """End this process's heartbeat, because the process ends on purpose."""
-    if _own is not None:
-        _own.ends.set()
-        _own.join(settings.HEARTBEAT_SECONDS)
-        forget(_own.part)
+    if _pulse is not None:
+        _pulse.ends.set()
+        _pulse.join(settings.HEARTBEAT_SECONDS)
+        forget(_pulse.part)
 
 
 def trouble() -> str:
     """Why this process could not write to the database a moment ago; empty if it could, or has no heartbeat."""
-    return "" if _own is None else _own.trouble
+    return "" if _pulse is None else _pulse.trouble
 
 
 def silent() -> list[Component]:
     """The parts that have stopped on all hosts, as far as this process knows."""
-    return [] if _own is None else [each for each in Component if _own.liveness.life(each) is Life.SILENT]
+    return [] if _pulse is None else [part for part in Component if _pulse.liveness.life(part) is Life.SILENT]

@@ -32,8 +32,9 @@ class Readiness:
 
 
 def readiness(now: dt.datetime, open_judges: Collection[str]) -> Readiness:
-    """Whether the site works. Four queries. `open_judges` are the roles of the judges that may be called now; jobs of
-    other judges wait for a quota or a key. Raises the database's errors while it is unavailable.
+    """Whether the site works. Four queries. Raises the database's errors while it is unavailable.
+
+    `open_judges` are the roles of the judges that may be called now. Jobs of other judges wait for a quota or a key.
     """
     ages = heartbeat_ages(now)
     silent, trouble = pulse.silent(), pulse.trouble()
@@ -67,7 +68,7 @@ def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
 
 
 def oldest_due(now: dt.datetime) -> dict[str, float]:
-    """How long the oldest due job has been due, in seconds, by its judge's role. One query."""
+    """By the judge's role, how long the oldest due job has been due, in seconds. One query."""
     due = JudgeJob.objects.queued().filter(next_attempt_at__lte=now)
     rows = due.order_by().values("judge").annotate(at=Min("next_attempt_at")).order_by("judge")
     return {row["judge"]: (now - row["at"]).total_seconds() for row in rows}
@@ -76,7 +77,7 @@ def oldest_due(now: dt.datetime) -> dict[str, float]:
 class SiteFigures(Collector):
     """Figures read from the database at each request, because counters in a process would only be about that process.
 
-    `judges` are the configured ones by their roles: the model, and whether it may be called.
+    `judges` are the configured judges, by role: (model, whether it may be called).
     """
 
     def __init__(self, now: dt.datetime, judges: Mapping[str, tuple[str, bool]]) -> None:
@@ -130,7 +131,7 @@ class SiteFigures(Collector):
 
 
 def count_by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
-    """The number of rows by the column's value; 0 for values of `always` without any."""
+    """The number of rows by the column's value. The values in `always` are included even if there are no rows."""
     counts = rows.order_by().values_list(column).annotate(n=Count("pk"))
     return {**{str(each): 0.0 for each in always}, **{value: float(n) for value, n in counts}}
 

@@ -208,7 +208,7 @@ def try_now(*, by: User | None) -> int:
     """Make every stalled job due now, on a person's request. Returns how many. A job that fails again waits again."""
     stalled = (operation.held_back(), operation.parked(), operation.quarantined())
     job_ids = [job_id for jobs in stalled for job_id in jobs.values_list("pk", flat=True)]
-    waiting = JudgeJob.objects.filter(pk__in=job_ids, state__in=operation.WAITING)
+    waiting = JudgeJob.objects.filter(pk__in=job_ids, state__in=operation.WAITING_STATES)
     count = waiting.queue_again(next_attempt_at=clock.now())
     logger.info("%s had %d stalled judge jobs tried now", by or "a program", count)
     enqueuing.wake_workers()

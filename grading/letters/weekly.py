@@ -51,7 +51,7 @@ def store(monday: dt.date, draft: LetterDraft, now: dt.datetime) -> bool:
         columns = {"subject": draft.subject, "sentences": list(draft.sentences), "written_at": now}
         letter, is_new = WeeklyLetter.objects.get_or_create(monday=monday, defaults=columns)
         if is_new and letter.sentences:
-            outbox.written(letter)
+            outbox.queue_letter(letter)
     return is_new
 
 

@@ -20,13 +20,11 @@ def resolve(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
     """Resolve an open alarm, and notify whoever was notified of it."""
     with transaction.atomic():
         if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
-            outbox.resolved(alarm, rule, now)
+            outbox.queue_resolved(alarm, rule, now)
 
 
 def reopen_if_acknowledged(rule: str, subjects: Collection[str]) -> None:
-    """Close the rule's acknowledged alarms about these subjects, so that a new case opens a new alarm although the
-    cause was known.
-    """
+    """Close the rule's acknowledged alarms about these subjects, so that a new case opens a new alarm."""
     acknowledged = Alarm.objects.filter(rule=rule, resolved_at=None).exclude(acknowledged_at=None)
     acknowledged.filter(about__in=subjects).update(resolved_at=timezone.now())
 
@@ -46,8 +44,10 @@ def update_alarms(
     *,
     unknown: Collection[str] = (),
 ) -> None:
-    """Open, reword and resolve a rule's alarms, so that there is one for each subject of the findings. Alarms about
-    `unknown` subjects stay as they are. `open_alarms` are all of the site, or at least the rule's.
+    """Open, reword and resolve a rule's alarms, so that each subject of its findings has one open alarm.
+
+    Open alarms about `unknown` subjects are not resolved. `open_alarms` must contain the rule's open alarms; those of
+    other rules are ignored.
     """
     details = {finding.about: finding.detail for finding in findings}
     open_by_subject = {alarm.about: alarm for alarm in open_alarms if alarm.rule == rule.id}
@@ -59,7 +59,7 @@ def update_alarms(
                     rule=rule.id, about=about, resolved_at=None, defaults={"detail": detail}
                 )
                 if is_new:
-                    outbox.opened(alarm, rule)
+                    outbox.queue_opened(alarm, rule)
         elif alarm.detail != detail:
             Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
     for about, alarm in open_by_subject.items():

@@ -17,10 +17,18 @@ from bandit.selection import OPEN_FOR
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.apart import LEAST_OTHERS, LEAST_OWN, LEVEL, MIN_AGENTS, SKILL, Apart, apart
-from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
+from grading.monitoring.apart import (
+    LEVEL,
+    MIN_AGENTS,
+    MIN_OTHERS_REWARDS,
+    MIN_OWN_REWARDS,
+    SKILL,
+    Outlier,
+    find_outliers,
+)
+from grading.monitoring.picking import ONE_IN, DrawnDecision, find_picking
 from grading.monitoring.rule import SOMETIMES, Finding, Severity, alarm_rule, stamp
-from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
+from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find_streaks
 from grading.plain import counted
 from grading.reward.calibrating import UNJUDGED
 from grading.reward.rewards import credited_days
@@ -61,31 +69,33 @@ def find_silence(
 ) -> list[Finding]:
     """A finding for each arm with too many sessions without a grade, and one for ALL_ARMS.
 
-    `sessions` are in order of time, `ended_at` is by their keys. `open_alarms` are the subjects of open alarms, which
-    close only at a lower limit.
+    `sessions` are in order of time, `ended_at` is by session key. `open_alarms` are the subjects of the open alarms:
+    for these, a finding needs less evidence, so that an alarm doesn't come and go.
     """
-    report = find(sessions, {None if about == ALL_ARMS else about for about in open_alarms})
-    # By arm: the sentences of its finding, and the keys of its sessions, of which each is listed once.
-    texts, keys = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
+    report = find_streaks(sessions, {None if about == ALL_ARMS else about for about in open_alarms})
+    sentences: dict[str, list[str]] = defaultdict(list)  # by arm
+    keys: dict[str, list[int]] = defaultdict(list)  # of sessions, by arm; a session may occur twice
     for streak in report.streaks:
-        texts[streak.arm or ALL_ARMS].append(_describe_streak(streak, ended_at))
-        keys[streak.arm or ALL_ARMS] += [each.key for each in streak.sessions]
+        about = streak.arm or ALL_ARMS
+        sentences[about].append(_describe_streak(streak, ended_at))
+        keys[about] += [session.key for session in streak.sessions]
     for excess in report.excesses:
-        texts[excess.arm].append(
+        sentences[excess.arm].append(
             f"In {WINDOW_DAYS} days, infrastructure ended {len(excess.died)} of this arm’s {excess.n} sessions and "
             f"{excess.others_died} of the other arms’ {excess.others}. By chance, that happens "
             f"{_how_often(excess.p, 'times')}."
         )
-        keys[excess.arm] += [each.key for each in excess.died]
+        keys[excess.arm] += [session.key for session in excess.died]
     return [
-        Finding(about=arm, detail=" ".join(parts), sessions=tuple(dict.fromkeys(keys[arm])))
-        for arm, parts in texts.items()
+        Finding(about=arm, detail=" ".join(of_arm), sessions=tuple(dict.fromkeys(keys[arm])))
+        for arm, of_arm in sentences.items()
     ]
 
 
 def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.datetime]]:
-    """The window's settled sessions of arms in use, with their ends, in order of time. Sessions that a person excluded
-    are left out.
+    """The window's settled sessions of arms in use, each with the time at which it ended, in that order.
+
+    Sessions that a person excluded are left out.
     """
     since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
@@ -115,9 +125,9 @@ def _observed_sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, dt.d
 
 
 def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str:
-    """How long the run of sessions was, and how rare such a run is, as two sentences."""
+    """Two sentences: how long the run of sessions was, and how rare such a run is."""
     n = len(streak.sessions)
-    died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
+    died = sum(session.ending is SessionEnding.INFRASTRUCTURE for session in streak.sessions)
     endings = []
     if n > died:
         endings.append(f"{n - died} could not be graded")
@@ -127,8 +137,9 @@ def _describe_streak(streak: Streak, ended_at: Mapping[int, dt.datetime]) -> str
     text = f"{n} sessions in a row from {first} to {last}: {' and '.join(endings)}"
     once = _how_often(streak.chance, "runs")
     if streak.others is None:
-        arms = Counter(each.arm for each in streak.sessions)
-        text += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
+        arms = Counter(session.arm for session in streak.sessions)
+        ((most_common_arm, _count),) = arms.most_common(1)
+        text += f", of {len(arms)} arms (most of them of {most_common_arm})"
         return f"{text}. At the bandit’s usual rate of {_percent(streak.usual)}, that happens {once}."
     return (
         f"{text}. The other arms’ rate is {_percent(streak.others)}, or {_percent(streak.usual)} with this arm’s "
@@ -141,7 +152,10 @@ def _percent(share: float) -> str:
 
 
 def _how_often(probability: float, cases: str) -> str:
-    """How often something with this probability, which may be 0, happens: "once in 1,200 runs". `cases` is a plural."""
+    """How often something of this probability happens, such as "once in 1,200 runs". `cases` is the plural noun.
+
+    The probability may be 0.
+    """
     if probability * RAREST <= 1:
         return f"less than once in a billion {cases}"
     two_digits = int(float(f"{round(1 / probability):.2g}"))
@@ -177,8 +191,8 @@ def unheard_arm(_now: dt.datetime) -> Iterable[Finding]:
 
 BANDIT = "category"
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
-# The fewest of the next hundred decisions that make a difference.
-LEAST_SHARE = 1
+# An agent is reported if it changes an arm's share of the next hundred decisions by at least this many.
+MIN_LIFT = 1
 
 
 @alarm_rule(
@@ -186,9 +200,9 @@ LEAST_SHARE = 1
     title="One agent’s rewards for an arm differ from everyone else’s",
     means=(
         "Opens when one agent’s machine-graded rewards change a category’s share of the next 100 decisions by "
-        f"{LEAST_SHARE} or more, and differ from other agents’ rewards there by more than chance (t test over one "
-        f"half-life of the bandit’s policy, p < {LEVEL:g} over all comparisons). The agent needs {LEAST_OWN} "
-        f"sessions there, the others {LEAST_OTHERS}. The test allows for good and bad days, and for skill, which "
+        f"{MIN_LIFT} or more, and differ from other agents’ rewards there by more than chance (t test over one "
+        f"half-life of the bandit’s policy, p < {LEVEL:g} over all comparisons). The agent needs {MIN_OWN_REWARDS} "
+        f"sessions there, the others {MIN_OTHERS_REWARDS}. The test allows for good and bad days, and for skill, which "
         f"usually differs by up to {2 * SKILL:g}. An agent is compared with agents that began before it. Of two "
         "agents, the alarm names the one with the higher rewards."
     ),
@@ -200,39 +214,43 @@ LEAST_SHARE = 1
 )
 def lone_agent(now: dt.datetime) -> Iterable[Finding]:
     """An agent can have an arm chosen more or less often just by how its own sessions look."""
-    today, policies = site_day(now), effective_policy(Bandit.objects.named(BANDIT))
-    rows, policy = policies.rows(today), policies.policy_on(today)
-    first = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
-    machines = rows.mask(lambda kind: kind.source in MACHINES)
+    today = site_day(now)
+    effective = effective_policy(Bandit.objects.named(BANDIT))
+    rows = effective.rows(today)
+    policy = effective.policy_on(today)
+    half_life_ago = dt.date.fromordinal(max(1, today.toordinal() - ceil(policy.half_life)))
+    by_machine = rows.mask(lambda kind: kind.source in MACHINES)
     agents = rows.map_kinds(attrgetter("agent"), object)
-    recent = rows.select(machines & (rows.day > first.toordinal()))
+    recent = rows.select(by_machine & (rows.day > half_life_ago.toordinal()))
     if len({kind.agent for kind in recent.kinds} - {""}) < MIN_AGENTS:
         return  # before SciPy is loaded for the posterior
-    reading, current = policies.outlook(today)
+    reading, current = effective.outlook(today)
     changes = reading.posterior.changes
-    for outlier in apart(recent, 0.0 if changes is None else changes.day_variance):
-        rest = rows.select(~(machines & (agents == outlier.agent)))
-        without = outlook(policies.bandit, policy, rest, today)
-        share, share_without = (each.share_of_next_100(outlier.arm) for each in (current, without))
+    for outlier in find_outliers(recent, 0.0 if changes is None else changes.day_variance):
+        rows_without_agent = rows.select(~(by_machine & (agents == outlier.agent)))
+        without_agent = outlook(effective.bandit, policy, rows_without_agent, today)
+        share = current.share_of_next_100(outlier.arm)
+        share_without = without_agent.share_of_next_100(outlier.arm)
         lift = share - share_without
-        if abs(lift) >= LEAST_SHARE and (lift > 0) == (outlier.mean > outlier.others_mean):
-            days = (today - first).days
+        is_in_same_direction = (lift > 0) == (outlier.mean > outlier.others_mean)
+        if abs(lift) >= MIN_LIFT and is_in_same_direction:
+            days = (today - half_life_ago).days
             yield Finding(
                 about=f"{outlier.agent}: {outlier.arm}",
                 detail=f"In {days} days, {outlier.n} sessions of {outlier.agent} in {outlier.arm} averaged "
                 f"{outlier.mean:.2f}, and {outlier.others} of other agents {outlier.others_mean:.2f}. "
                 f"{outlier.arm} gets {share:.0f} of the next 100 decisions. Without this agent’s rewards, it "
                 f"would get {share_without:.0f}.",
-                sessions=_sessions_of(outlier, first, now),
+                sessions=_sessions_of(outlier, half_life_ago, now),
             )
 
 
-def _sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int, ...]:
-    """The keys of the agent's sessions of the arm that a machine graded and that count after the day `first`, in order
-    of time. Three queries.
+def _sessions_of(outlier: Outlier, after: dt.date, now: dt.datetime) -> tuple[int, ...]:
+    """The keys of the machine-graded sessions of the outlier's agent and arm that are credited to a day later than
+    `after`, in order of time. Three queries.
     """
-    # A session counts on the day on which the site received it, or on an earlier one.
-    earliest = now - (site_day(now) - first) - dt.timedelta(days=1)
+    # A session is credited to the day on which the site received it, or to an earlier day.
+    earliest = now - (site_day(now) - after) - dt.timedelta(days=1)
     rows = (
         Session.objects.yours()
         .filter(agent__name=outlier.agent, received_at__gt=earliest)
@@ -243,12 +261,12 @@ def _sessions_of(outlier: Apart, first: dt.date, now: dt.datetime) -> tuple[int,
     )
     sessions = list(rows)
     days = credited_days(sessions)
-    return tuple(each.pk for each in sessions if days[each.pk] > first)
+    return tuple(session.pk for session in sessions if days[session.pk] > after)
 
 
 WINDOW = dt.timedelta(days=28)
 # How many of the latest decisions are read.
-READ = 5000
+MAX_DECISIONS = 5000
 
 
 @alarm_rule(
@@ -271,25 +289,26 @@ def unused_decisions(now: dt.datetime) -> Iterable[Finding]:
     """An agent that drops decisions it doesn't like, or whose sessions of an arm fail unseen, chooses instead of the
     bandit.
     """
-    by_agent = _drawn_decisions(now)
-    for (bandit, agent), own in sorted(by_agent.items()):
-        bet = picking(own)
-        if bet is None or bet.money < ONE_IN * len(by_agent):
+    decisions_by_agent = _drawn_decisions(now)
+    for (bandit, agent), decisions in sorted(decisions_by_agent.items()):
+        bet = find_picking(decisions)
+        if bet is None or bet.money < ONE_IN * len(decisions_by_agent):
             continue
-        dropped = sum(not each.used for each in own)
+        dropped = sum(not decision.used for decision in decisions)
         fate = "led to a session" if bet.is_of_used else "were dropped"
         yield Finding(
             about=f"{agent}: {bandit}",
-            detail=f"{agent} requested {len(own)} decisions from the bandit {bandit} in {WINDOW.days} days and did not "
-            f"use {dropped} of them. Of the {bet.n} that {fate}, {bet.count} were for {bet.arm}, but "
+            detail=f"{agent} requested {len(decisions)} decisions from the bandit {bandit} in {WINDOW.days} days and "
+            f"did not use {dropped} of them. Of the {bet.n} that {fate}, {bet.count} were for {bet.arm}, but "
             f"{bet.expected:.1f} are expected. Either sessions of some arms fail before they are sent, or the "
             "agent uses only the decisions that it likes.",
         )
 
 
 def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
-    """The latest drawn decisions of the window by bandit and agent, without those that are younger than OPEN_FOR."""
-    # Younger ones are left out even if they have been used: otherwise arms with short sessions would seem to be liked.
+    """The latest drawn decisions of the window by (bandit, agent), without decisions younger than OPEN_FOR."""
+    # Young decisions are left out even if they have been used: otherwise agents would seem to like arms with short
+    # sessions.
     rows = Selection.objects.filter(
         DRAWN, bandit__kind=BanditKind.CHOICE, created__gt=now - WINDOW, created__lte=now - OPEN_FOR
     )
@@ -299,7 +318,8 @@ def _drawn_decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecisi
         .values_list("bandit__name", "agent", "arm__name", "eligible", "completed_at")
     )
     by_agent: dict[tuple[str, str], list[DrawnDecision]] = defaultdict(list)
-    for bandit, agent, arm, eligible, completed_at in columns[:READ].iterator():
+    for bandit, agent, arm, eligible, completed_at in columns[:MAX_DECISIONS].iterator():
+        # `eligible` maps an arm that could not be drawn to the reason, not to a probability.
         odds = {name: odd for name, odd in eligible.items() if not isinstance(odd, str)}
         by_agent[bandit, agent].append(DrawnDecision(arm=arm, odds=odds, used=completed_at is not None))
     return by_agent
@@ -313,8 +333,9 @@ MIN_EVIDENCE, MIN_REWARDS = 5.0, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRecord:
-    """An arm that can be chosen and is not on probation: its number of `rewards`, how many of them are `graded` by a
-    judge, a person or artifacts, and the pseudo-observations that these count for (`evidence`).
+    """An arm that can be chosen and is not on probation, with its number of `rewards`.
+
+    `graded` of the rewards come from a judge, a person or artifacts. They now count as `evidence` pseudo-observations.
     """
 
     name: str
@@ -324,7 +345,7 @@ class ArmRecord:
 
 
 def _arm_records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], list[ArmRecord]]]:
-    """Each bandit that chooses, with the rewards of all its arms by name, and its arms that can be chosen."""
+    """Each bandit that chooses, with the number of rewards of each of its arms, and its arms that can be chosen."""
     for bandit in Bandit.objects.that_learn().filter(kind=BanditKind.CHOICE):
         current = effective_policy(bandit)
         reading, outlook = current.outlook(site_day(now))
@@ -332,13 +353,14 @@ def _arm_records(now: dt.datetime) -> Iterator[tuple[Bandit, Mapping[str, int], 
         for arm in current.arms:
             rewards = reading.rewarded.get(arm.name, 0)
             if arm.name in outlook.chances and not is_on_probation(arm, rewards, current.version):
-                graded = [each for each in outlook.arms[arm.name].evidence if each.source not in UNJUDGED]
+                evidence = outlook.arms[arm.name].evidence
+                graded = [of_source for of_source in evidence if of_source.source not in UNJUDGED]
                 arms.append(
                     ArmRecord(
                         name=arm.name,
                         rewards=rewards,
-                        graded=sum(each.n for each in graded),
-                        evidence=sum(each.pseudo for each in graded),
+                        graded=sum(of_source.n for of_source in graded),
+                        evidence=sum(of_source.pseudo for of_source in graded),
                     )
                 )
         yield bandit, reading.rewarded, arms

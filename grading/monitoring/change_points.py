@@ -17,12 +17,13 @@ import numpy as np
 
 # Half of the change to be detected, in standard deviations.
 ALLOWANCE = 0.5
-# How many values at the start have no score, the largest score, and the least standard deviation of values.
+# How many values at the start have no score, the largest score, and the smallest standard deviation assumed.
 WARM_UP, MAX_SCORE, LEAST_SD = 10, 3.0, 0.02
 # The intended limit of false alarms per site and year.
 FALSE_A_YEAR = 0.25
 LOWEST_THRESHOLD = 5.0
-# The fewest values on either side for comparing a part with itself, and the share of all values in such parts needed.
+# A part can be compared with itself if it has this many values before and after the change. These parts together must
+# have at least this share of all values.
 EVALUABLE, ENOUGH = 5, 0.5
 # The mean over different parts changes little compared with the spread of its values, so blocks of this many are used.
 BLOCK = 25
@@ -34,14 +35,14 @@ Part = TypeVar("Part", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePoint:
-    """The level changed at the index `since`, and was beyond chance at the index `at`.
+    """A change of level at the index `since`, which chance could no longer explain at the index `detected_at`.
 
-    `before` and `after` are the means of the `n_before` values before and the `n_after` since. The values since end
-    with the series for the last change, and at `at` for an earlier one.
+    `before` and `after` are the means of the `n_before` values before `since` and of the `n_after` values from it on.
+    For the last change, these go to the end of the series; for an earlier one, only to `detected_at`.
     """
 
     since: int
-    at: int
+    detected_at: int
     before: float
     after: float
     n_before: int
@@ -49,7 +50,7 @@ class ChangePoint:
 
 
 class Cause(StrEnum):
-    """Why a mean changed: its parts' levels, their shares, or unknown, since too few values can be compared."""
+    """Why a mean changed: its parts' levels, their shares, or unknown because too few values can be compared."""
 
     LEVELS = "levels"
     MIX = "mix"
@@ -58,8 +59,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How far a mean changed because of its parts' levels and because of their mix. `evaluable` is the share in [0, 1]
-    of values in parts that could be compared, on the side with the lower share.
+    """How far a mean changed because of its parts' levels (`levels`) and because of their shares (`mix`).
+
+    `evaluable` is the share of values, in [0, 1], that are in parts that could be compared: before or after the change,
+    whichever share is lower.
     """
 
     cause: Cause
@@ -69,35 +72,35 @@ class Split:
 
 
 def threshold(values_a_year: float) -> float:
-    """How high a sum may get, in standard deviations, for FALSE_A_YEAR false alarms at this many values a year.
+    """How high a CUSUM may get, in standard deviations, if this many values a year may cause FALSE_A_YEAR false alarms.
 
-    Siegmund's approximation: on average e^b − b − 1 values come between false alarms of either sign at an allowance of
-    .5, with b = threshold + 1.166.
+    Siegmund's approximation for an allowance of .5: false alarms, of either sign, are e^b − b − 1 values apart on
+    average, with b = threshold + 1.166.
     """
     values_per_false_alarm = max(values_a_year, 1.0) / FALSE_A_YEAR
     return max(LOWEST_THRESHOLD, math.log(values_per_false_alarm) - 1.166)
 
 
-def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
+def find_changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
     """The changes in a series, in order. After each, the level is estimated anew."""
     points: list[ChangePoint] = []
     start = 0
     while (change := _first_change(values, start, limit)) is not None:
         points.append(change)
-        start = change.at + 1
+        start = change.detected_at + 1
     if points:
         last = points[-1]
         points[-1] = replace(last, after=float(np.mean(values[last.since :])), n_after=len(values) - last.since)
     return points
 
 
-def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
-    """Why the mean of these (part, value) changed.
+def split_change(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
+    """Why the mean changed between the (part, value) pairs `before` and `after`.
 
-    A part's contribution to `levels` is its mean share times the change of its mean; that to `mix` is its mean level
-    times the change of its share.
+    A part adds to `levels` the average of its two shares times the change of its mean. It adds to `mix` the average of
+    its two means times the change of its share.
     """
-    old, new = by_part(before), by_part(after)
+    old, new = group_by_part(before), group_by_part(after)
     parts = [part for part in old if len(old[part]) >= EVALUABLE and len(new.get(part, ())) >= EVALUABLE]
     evaluable = min(_share(old, parts), _share(new, parts))
     levels = mix = 0.0
@@ -113,7 +116,7 @@ def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashab
     return Split(cause=cause, levels=levels, mix=mix, evaluable=evaluable)
 
 
-def blocks(values: Sequence[float]) -> list[float]:
+def block_means(values: Sequence[float]) -> list[float]:
     """The means of consecutive blocks of BLOCK values; an incomplete last block is left out."""
     whole = len(values) // BLOCK * BLOCK
     return [float(mean) for mean in np.asarray(values[:whole], dtype=float).reshape(-1, BLOCK).mean(axis=1)]
@@ -128,23 +131,24 @@ def scores(values: Sequence[float]) -> np.ndarray:
     from scipy.special import ndtri, stdtr  # slow to import, and not needed for short series
 
     n = np.arange(WARM_UP, len(x))
-    total, squares = np.cumsum(x), np.cumsum(x**2)
-    mean = total[n - 1] / n
-    spread = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
-    student = (x[n] - mean) / np.sqrt(spread * (n + 1) / n)
+    sums, squares = np.cumsum(x), np.cumsum(x**2)
+    mean = sums[n - 1] / n
+    variance = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
+    student = (x[n] - mean) / np.sqrt(variance * (n + 1) / n)
     result[n] = np.clip(ndtri(stdtr(n - 1, student)), -MAX_SCORE, MAX_SCORE)
     return result
 
 
 def _first_change(values: Sequence[float], start: int, limit: float) -> ChangePoint | None:
-    """The first change from the index `start` on, where one of the two CUSUMs exceeds the limit; None if none does.
+    """The first change from the index `start` on; None if neither CUSUM exceeds `limit`.
 
-    The level changed where that CUSUM was last 0.
+    The level changed where the CUSUM that exceeds the limit was last 0.
     """
     up = down = 0.0
     up_since = down_since = start
     for index, score in enumerate(scores(values[start:]).tolist(), start):
-        up, down = max(0.0, up + score - ALLOWANCE), max(0.0, down - score - ALLOWANCE)
+        up = max(0.0, up + score - ALLOWANCE)
+        down = max(0.0, down - score - ALLOWANCE)
         if up == 0:
             up_since = index + 1
         if down == 0:
@@ -154,7 +158,7 @@ def _first_change(values: Sequence[float], start: int, limit: float) -> ChangePo
             before, after = values[start:since], values[since : index + 1]
             return ChangePoint(
                 since=since,
-                at=index,
+                detected_at=index,
                 before=float(np.mean(before)),
                 after=float(np.mean(after)),
                 n_before=len(before),
@@ -163,7 +167,7 @@ def _first_change(values: Sequence[float], start: int, limit: float) -> ChangePo
     return None
 
 
-def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
+def group_by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
     """The values of each part, from (part, value) pairs."""
     parts: dict[Part, list[float]] = defaultdict(list)
     for part, value in rows:
@@ -172,6 +176,6 @@ def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
 
 
 def _share(values: Mapping[Hashable, list[float]], parts: Iterable[Hashable]) -> float:
-    """The share in [0, 1] of all values that these parts have."""
+    """The share in [0, 1] of all values that belong to these parts. `values` are by part."""
     total = sum(map(len, values.values()))
     return sum(len(values[part]) for part in parts) / total if total else 0.0

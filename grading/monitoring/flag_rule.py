@@ -26,8 +26,9 @@ def is_too_often(count: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flagged:
-    """The `n` sessions of an agent and a harness that a rule has flagged in its window: `open` of them still wait,
-    `latest` is when the last was flagged.
+    """The number of sessions of an agent and a harness that a rule has flagged in its window (`n`).
+
+    `open` of these flags are still open. `latest` is when the last flag was raised.
     """
 
     agent: str
@@ -55,12 +56,14 @@ Summarize = Callable[[Sequence[Flagged]], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRule(Rule):
-    """A rule about single sessions. `examine` returns what is implausible about a session, given its current grades,
-    as text; empty if nothing is. `summarize` turns the flags of the window into findings.
+    """A rule about single sessions.
 
-    `settled`: why a flag cleared itself. A flag that a person cleared is not raised again. `is_rate`: whether its alarm
-    is about the week's number of flags, cleared or not. Such an alarm closes when a person acknowledges it, and opens
-    again at the next flag.
+    `examine` returns a text that says what is implausible about a session, given its current grades; empty if nothing
+    is. `summarize` turns the flags of the window into findings.
+
+    `settled` is the reason that is stored when a flag clears itself. A flag that a person cleared is not raised again.
+    `is_rate`: whether the rule's alarm is about the week's number of flags, cleared or not. Such an alarm closes when a
+    person acknowledges it, and opens again at the next flag.
     """
 
     examine: Examine
@@ -69,18 +72,19 @@ class FlagRule(Rule):
     is_rate: bool = False
 
     def summarize_flags(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        """The findings from its `recent_flags`. A rate has none if somebody acknowledged its alarm after the latest
-        flag.
+        """The findings from this rule's `recent_flags`.
+
+        If the rule is about a rate, there are none once somebody has acknowledged its alarm after the latest flag.
         """
         findings = list(self.summarize(flags))
         if findings and self.is_rate:
-            latest = max(each.latest for each in flags)
+            latest = max(flagged.latest for flagged in flags)
             if Alarm.objects.filter(rule=self.id, acknowledged_at__gt=latest).exists():
                 return ()
         return findings
 
     def list_flagged(self, about: str, now: dt.datetime) -> Sequence[int]:
-        """The keys of the flagged sessions in order of time: all of them, or of the agent or harness `about`."""
+        """The keys of the flagged sessions in order of time. `about` limits them to an agent or a harness."""
         flags = Flag.objects.filter(yours(), rule=self.id, session__ended_at__gt=now - WINDOW)
         if about == UNKNOWN_HARNESS:
             flags = flags.filter(session__harness=None)
@@ -90,12 +94,13 @@ class FlagRule(Rule):
 
 
 def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
-    """Register a flag rule with these fields, whose `examine` is the decorated function. Unless given, `find` and
-    `list_sessions` read its flags.
+    """Register a flag rule with these fields. The decorated function is its `examine`.
+
+    If `find` or `list_sessions` is not among the fields, it reads the rule's flags.
     """
 
     def register(examine: Examine) -> FlagRule:
-        # Both read `rule` when they are called, after it is made below.
+        # `find` and `list_sessions` use `rule` only when they are called; it is created below.
         def find(now: dt.datetime) -> Iterable[Finding]:
             return rule.summarize_flags(recent_flags(now).get(rule.id, ()))
 
@@ -110,10 +115,10 @@ def flag_rule(**fields: Any) -> Callable[[Examine], FlagRule]:
 
 
 def too_many(text: str) -> Summarize:
-    """A summary with a finding if too many sessions were flagged: `text` with {count}."""
+    """A `summarize` that yields a finding if too many sessions were flagged: `text` with {count}."""
 
     def summarize(flags: Sequence[Flagged]) -> Iterable[Finding]:
-        count = sum(each.n for each in flags)
+        count = sum(flagged.n for flagged in flags)
         if is_too_often(count):
             yield Finding(detail=text.format(count=count))
 
@@ -121,14 +126,15 @@ def too_many(text: str) -> Summarize:
 
 
 def too_many_of_an_agent(text: str, *, only_open: bool = False) -> Summarize:
-    """A summary with a finding for each agent that had too many sessions flagged: `text` with {count} and {agent}.
+    """A `summarize` that yields a finding for each agent with too many flagged sessions: `text` with {count}, {agent}.
+
     `only_open`: count only open flags.
     """
 
     def summarize(flags: Sequence[Flagged]) -> Iterable[Finding]:
         counts: Counter[str] = Counter()
-        for each in flags:
-            counts[each.agent] += each.open if only_open else each.n
+        for flagged in flags:
+            counts[flagged.agent] += flagged.open if only_open else flagged.n
         for agent, count in sorted(counts.items()):
             if is_too_often(count):
                 yield Finding(about=agent, detail=text.format(count=count, agent=agent))

@@ -1,7 +1,7 @@
 """Flags: sessions that a rule found implausible, to be reviewed by a person.
 
-A machine's reward of a flagged session is in a stratum of its own, so whoever raises, clears or restores a flag settles
-the session again.
+Machine rewards of flagged sessions form a stratum of their own. So each function that raises, clears or restores a flag
+settles the session again.
 """
 
 import datetime as dt
@@ -24,8 +24,8 @@ GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person removed it from 
 def inspect_flags(session: Session, now: dt.datetime) -> bool:
     """Apply the flag rules: flag the session if a rule finds it implausible, and clear flags whose reason is gone.
 
-    A flag that cleared itself is raised again if its reason is back. Settles the session if its flags changed. Returns
-    whether they did.
+    A flag that cleared itself is raised again if its reason is back. If a flag changed, settles the session and returns
+    True.
     """
     flags = {flag.rule: flag for flag in session.flags.all()}
     grades = rewards.current_grades(session)
@@ -37,7 +37,7 @@ def inspect_flags(session: Session, now: dt.datetime) -> bool:
 
 
 def _update_flag(session: Session, rule: FlagRule, flag: Flag | None, detail: str) -> bool:
-    """Raise or clear the rule's flag so that it agrees with `detail`, what the rule says about the session now.
+    """Raise or clear the rule's flag. `detail` is what the rule finds implausible now; empty if nothing is.
 
     Returns whether the flag changed.
     """
@@ -51,16 +51,17 @@ def _update_flag(session: Session, rule: FlagRule, flag: Flag | None, detail: st
         if not detail:
             Flag.objects.filter(pk=flag.pk).update(cleared_at=timezone.now(), cleared_why=rule.settled)
         return not detail
-    if detail and flag.cleared_by_id is None:  # no person cleared it
+    was_cleared_by_person = flag.cleared_by_id is not None
+    if detail and not was_cleared_by_person:
         Flag.objects.filter(pk=flag.pk).update(cleared_at=None, cleared_why="", detail=detail)
         return True
     return False
 
 
 def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
-    """Clear the open flags of a session that a person graded or dismissed, and settle it if it had any.
+    """Clear the open flags of a session that a person graded or dismissed. If it had any, settle it again.
 
-    Returns the number of these flags.
+    Returns how many were cleared.
     """
     open_flags = Flag.objects.open().filter(session=session)
     count = open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
@@ -70,12 +71,12 @@ def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) ->
 
 
 def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
-    """Reopen the flags that a person's grade or dismissal had cleared, and settle the session if there were any."""
+    """Reopen the flags that were cleared for the reason `why`. If there were any, settle the session again."""
     cleared = Flag.objects.filter(session=session, cleared_why=why)
     if cleared.update(cleared_at=None, cleared_by=None, cleared_why=""):
         settle(session)
 
 
-def flagged_sessions() -> QuerySet[Flag]:
-    """The open flags, newest first."""
+def open_flags_newest_first() -> QuerySet[Flag]:
+    """The open flags of the site's own sessions, with session, agent and category."""
     return Flag.objects.open().filter(yours()).select_related("session__agent", "session__category")

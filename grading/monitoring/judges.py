@@ -61,21 +61,22 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def family(model: str) -> str:
-    """The family of a model by its name: "us.anthropic.claude-sonnet-5-5" is claude, "openai/o4-mini" gpt. If none is
-    recognised, the name's first word; empty for an empty name.
+    """The family of a model by its name: "us.anthropic.claude-sonnet-5-5" is claude, "openai/o4-mini" gpt.
+
+    For an unknown family, the first word of the name; empty for an empty name.
     """
     name = model.lower()
     if _OPENAI.search(name):
         return "gpt"
-    if recognised := next((each for each in FAMILIES if each in name), None):
-        return recognised
+    if known_family := next((candidate for candidate in FAMILIES if candidate in name), None):
+        return known_family
     word = _WORD.search(name.rpartition("/")[2])
     return "" if word is None else word[0]
 
 
 FAILED = (AttemptOutcome.DEFERRED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
-# Failures of the judge itself. Quota and key have a row of their own, and a per-minute limit is no failure.
-TROUBLE = (
+# Failures of the judge itself. A quota or key that is refused is a state of Quota; a per-minute limit is no failure.
+JUDGE_FAILURES = (
     Reason.OVERLOADED,
     Reason.TIMEOUT,
     Reason.CONNECTION,
@@ -101,7 +102,7 @@ TODO: Mapping[Reason, str] = {
 }
 TRY_AGAIN = "Calls are retried automatically. Check the provider’s status, or set JUDGE_FALLBACK_MODEL."
 
-# Failed calls of one judge: {"model", "reason", "n": how many, "since": the first of them}.
+# Failed calls of one judge for one reason: {"model", "reason", "n": how many, "since": the time of the first}.
 Failures = Mapping[str, Any]
 
 
@@ -120,14 +121,14 @@ def about_quota(quota: Quota) -> str:
     return f"{quota.model} {quota.key[:8]}"
 
 
-# A judge fails if this many calls failed within the hour, or of its last ten within a day.
+# A judge fails if 3 of its calls failed within an hour, or 2 of its last 10 calls within a day.
 FAILURE_WINDOW, MIN_FAILURES = dt.timedelta(hours=1), 3
 LAST_CALLS, MIN_FAILED_OF_LAST, LAST_CALLS_WITHIN = 10, 2, dt.timedelta(days=1)
 # Enough of the latest calls to contain ten of a judge that is seldom called.
 CALLS_READ = 200
 # A judge that is out and was not called for this long may have the wrong key.
 NOT_CALLED_FOR = dt.timedelta(days=3)
-# The end of that alarm's subject: it opens even if the outage was acknowledged.
+# Ends the subject of that alarm, so that it is another alarm than the outage's, which may be acknowledged already.
 NOT_CALLED = ", not called"
 
 
@@ -138,8 +139,8 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
     """
     about = about.removesuffix(NOT_CALLED)
     outages = [(quota.model, quota.changed_at) for quota in Quota.objects.out() if about_quota(quota) == about]
-    if not outages:
-        failed = next((rows for judge, rows in _failing_calls(now).items() if about_judge(judge) == about), ())
+    if not outages:  # then it is about a judge's role
+        failed = next((rows for role, rows in _failing_calls(now).items() if about_judge(role) == about), ())
         outages = [(row["model"], row["since"]) for row in failed]
     if not outages:
         return ()
@@ -168,32 +169,34 @@ def _sessions_of_outage(about: str, now: dt.datetime) -> Sequence[int]:
 )
 def judge_out(now: dt.datetime) -> Iterable[Finding]:
     """A2. Each judge is checked, whatever its role. An operator's pause is reported only after a day."""
-    out = list(Quota.objects.out().order_by("pk"))
-    for quota in out:
+    quotas_out = list(Quota.objects.out().order_by("pk"))
+    for quota in quotas_out:
         if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
             reason = Reason(quota.reason)
             state = f"{quota.model} is {quota.state_label}{_until(quota)}, since {stamp(quota.changed_at)}."
             why = f"{reason.words}." if reason.words else ""
             effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
-            parts = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
-            yield Finding(about=about_quota(quota), detail=" ".join(filter(None, parts)))
+            sentences = (state, why, quota.detail, TODO.get(reason, TRY_AGAIN), effect)
+            yield Finding(about=about_quota(quota), detail=" ".join(filter(None, sentences)))
         yield from _find_not_called(quota, now)
-    for judge, failed in sorted(_failing_calls(now).items()):
+    for role, failed in sorted(_failing_calls(now).items()):
         models = {row["model"] for row in failed}
-        if models & {quota.model for quota in out}:
+        is_reported_as_out = bool(models & {quota.model for quota in quotas_out})
+        if is_reported_as_out:
             continue
         reasons: Counter[str] = Counter()
         for row in failed:
             reasons[row["reason"]] += row["n"]
         counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
         since = stamp(min(row["since"] for row in failed))
-        todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-        detail = f"{', '.join(sorted(models))} ({about_judge(judge)}) has been failing since {since}: {counts}. {todo}"
-        yield Finding(about=about_judge(judge), detail=detail)
+        ((most_common_reason, _n),) = reasons.most_common(1)
+        todo = TODO.get(Reason(most_common_reason), TRY_AGAIN)
+        detail = f"{', '.join(sorted(models))} ({about_judge(role)}) has been failing since {since}: {counts}. {todo}"
+        yield Finding(about=about_judge(role), detail=detail)
 
 
 def _until(quota: Quota) -> str:
-    """Until when a quota is out, to follow its state in a sentence."""
+    """Words to put after a quota's state that say until when it is out, such as " until 31 Mar 09:47 UTC"."""
     if quota.state == QuotaState.PAUSED:
         return " until somebody resumes it"
     if quota.until is None:
@@ -203,10 +206,10 @@ def _until(quota: Quota) -> str:
 
 
 def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
-    """A finding if a quota has been out for days without a call: is it the quota of the key that is paid for?"""
+    """A finding if a quota has been out for days without a call while sessions wait. The key may be the wrong one."""
     since = now - NOT_CALLED_FOR
-    called = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
-    if quota.state == QuotaState.PAUSED or quota.changed_at > since or called.exists():
+    recent_calls = JudgeAttempt.objects.filter(model=quota.model, started_at__gt=since)
+    if quota.state == QuotaState.PAUSED or quota.changed_at > since or recent_calls.exists():
         return
     if waiting := JudgeJob.objects.open().filter(yours()).count():
         jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
@@ -219,58 +222,59 @@ def _find_not_called(quota: Quota, now: dt.datetime) -> Iterable[Finding]:
 
 
 def _failing_calls(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The failed calls of each failing judge, by its role."""
+    """The failed calls of each failing judge, by the judge's role."""
     return {**_failing_lately(now), **_failing_within_window(now)}
 
 
 def _failing_within_window(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The judges with MIN_FAILURES failed calls or more in the window, of jobs that aren't done, with these calls."""
+    """By role, the failed calls in the window of jobs that aren't done: of each judge with at least MIN_FAILURES."""
     rows = (
-        JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=TROUBLE)
+        JudgeAttempt.objects.filter(outcome__in=FAILED, finished_at__gt=now - FAILURE_WINDOW, reason__in=JUDGE_FAILURES)
         .exclude(job__state=JobState.DONE)
         .order_by()
         .values("judge", "model", "reason")
         .annotate(n=Count("pk"), since=Min("finished_at"))
     )
-    by_judge = _by_judge(rows)
-    return {judge: failed for judge, failed in by_judge.items() if sum(row["n"] for row in failed) >= MIN_FAILURES}
+    by_role = _group_by_role(rows)
+    return {role: failed for role, failed in by_role.items() if sum(row["n"] for row in failed) >= MIN_FAILURES}
 
 
 def _failing_lately(now: dt.datetime) -> dict[str, list[Failures]]:
-    """The judges whose latest calls fail, each with the failed calls.
+    """By role, the failed calls of each judge whose latest calls fail.
 
-    A judge fails if MIN_FAILED_OF_LAST of its LAST_CALLS calls failed; or if its last call timed out, its job is not
-    done, and no call was answered after that call began.
+    A judge fails if MIN_FAILED_OF_LAST of its last LAST_CALLS calls failed. It also fails if its last call timed out,
+    the job of that call is not done, and no call was answered after that call began.
     """
-    answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
+    graded_or_failed = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=JUDGE_FAILURES))
     columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
-    latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
+    latest = graded_or_failed.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
     recent = [row for row in latest[:CALLS_READ] if row["since"] > now - LAST_CALLS_WITHIN]
     failing = {}
-    for judge, calls in _by_judge(recent).items():
+    for role, calls in _group_by_role(recent).items():
         failed = [call for call in calls[:LAST_CALLS] if call["reason"]]
         last = max(calls, key=lambda call: call["since"])
-        is_answered = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
+        was_any_answered_since = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
+        last_timed_out = last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE
         if len(calls) >= LAST_CALLS and len(failed) >= MIN_FAILED_OF_LAST:
-            failing[judge] = failed
-        elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not is_answered:
-            failing[judge] = [last]
+            failing[role] = failed
+        elif last_timed_out and not was_any_answered_since:
+            failing[role] = [last]
     return failing
 
 
-def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
-    """The rows grouped by the role of the judge."""
-    by_judge: dict[str, list[Failures]] = defaultdict(list)
+def _group_by_role(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
+    """The rows grouped by the judge's role."""
+    by_role: dict[str, list[Failures]] = defaultdict(list)
     for row in rows:
-        by_judge[row["judge"]].append(row)
-    return by_judge
+        by_role[row["judge"]].append(row)
+    return by_role
 
 
 UNKNOWN_ANSWERS_WINDOW = dt.timedelta(days=7)
 
 
 def _unknown_answers(now: dt.datetime) -> QuerySet[JudgeAttempt]:
-    """The calls with an unknown answer whose session still has no verdict."""
+    """The calls within the window that got an unknown answer, and whose job still isn't done."""
     attempts = JudgeAttempt.objects.filter(outcome=AttemptOutcome.DEFERRED, reason=Reason.NEEDS_ATTENTION)
     return attempts.filter(finished_at__gt=now - UNKNOWN_ANSWERS_WINDOW).exclude(job__state=JobState.DONE)
 
@@ -325,9 +329,9 @@ REPEATS_WINDOW = dt.timedelta(days=1)
 def wasted_judging(now: dt.datetime) -> Iterable[Finding]:
     """A15. A repeated verdict costs money and makes the latest one noisier."""
     calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - REPEATS_WINDOW)
-    again = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - REPEATS_WINDOW)
-    wasted = again.filter(session__in=calls.order_by().values("job__session"))
-    rows = list(wasted.order_by("pk").values_list("session__external_id", "cost_usd", "session"))
+    repeats = Grade.objects.chain().verdicts().filter(yours(), replicate__gt=0, created_at__gt=now - REPEATS_WINDOW)
+    repeats = repeats.filter(session__in=calls.order_by().values("job__session"))
+    rows = list(repeats.order_by("pk").values_list("session__external_id", "cost_usd", "session"))
     if rows:
         cost = sum(cost or 0 for _id, cost, _session in rows)
         names = ", ".join(sorted({name for name, _cost, _session in rows})[:5])
@@ -339,12 +343,15 @@ def wasted_judging(now: dt.datetime) -> Iterable[Finding]:
 
 
 WINDOW = dt.timedelta(days=14)
-IDENTITY = ("model", "route", "rubric", "version")
+IDENTITY_COLUMNS = ("model", "route", "rubric", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instrument:
-    """A grader and its verdicts of the window: their number, mean, standard deviation and number of distinct values."""
+class GraderStatistics:
+    """A grader and its verdicts of the window: their number, mean, standard deviation and number of distinct `values`.
+
+    `latest` is the key of the latest of these verdicts.
+    """
 
     model: str
     route: str
@@ -360,26 +367,27 @@ class Instrument:
         return f"{self.model} at {self.route or 'an unknown route'}, rubric {self.rubric[:4]}, {self.version}"
 
 
-def verdicts(now: dt.datetime) -> GradeQuerySet:
+def recent_verdicts(now: dt.datetime) -> GradeQuerySet:
     """The judges' first readings of the sessions that ended in the window."""
     return Grade.objects.verdicts().first_readings().filter(yours(), session__ended_at__gt=now - WINDOW)
 
 
-def instruments(now: dt.datetime) -> list[Instrument]:
-    """The graders whose verdicts entered the chain, the one in use first. One query."""
+def statistics_of_graders(now: dt.datetime) -> list[GraderStatistics]:
+    """The graders whose verdicts of the window entered the chain, the most recently used grader first. One query."""
     rows = (
-        verdicts(now)
+        recent_verdicts(now)
         .chain()
         .order_by()
-        .values(*IDENTITY)
+        .values(*IDENTITY_COLUMNS)
         .annotate(n=Count("pk"), mean=Avg("value"), sd=StdDev("value"))
         .annotate(values=Count("value", distinct=True), latest=Max("pk"))
     )
-    return sorted((Instrument(**row) for row in rows), key=lambda each: -each.latest)
+    return sorted((GraderStatistics(**row) for row in rows), key=lambda grader: -grader.latest)
 
 
-MAX_SHARE_OF_FAMILY, MIN_OF_FAMILIES = 0.8, 50
-# How much higher a judge may grade its own family, and the fewest sessions of that family and of others.
+# The largest share of the verdicts that one family may give, and the fewest verdicts with which this is checked.
+MAX_SHARE_OF_FAMILY, MIN_VERDICTS = 0.8, 50
+# How much higher a judge may grade its own family, and the fewest sessions of that family and of other families.
 MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 
 
@@ -395,7 +403,8 @@ MAX_FAVOUR, MIN_OF_EACH = 0.05, 20
 )
 def monoculture(now: dt.datetime) -> Iterable[Finding]:
     """A16. If all judges are of one family, its bias can't be told from its calibration."""
-    rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
+    groups = recent_verdicts(now).order_by().values_list("model", "session__model")
+    rows = groups.annotate(n=Count("pk"), s=Sum("value"))
     by_family: Counter[str] = Counter()
     # The number and the sum of each judge's verdicts on (True) its own family and (False) others.
     numbers: Counter[tuple[str, bool]] = Counter()
@@ -407,8 +416,8 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
             numbers[model, is_own] += n
             sums[model, is_own] += total
     count = by_family.total()
-    if count >= MIN_OF_FAMILIES:
-        name, most = by_family.most_common(1)[0]
+    if count >= MIN_VERDICTS:
+        ((name, most),) = by_family.most_common(1)
         if most > MAX_SHARE_OF_FAMILY * count:
             yield Finding(
                 about="share",
@@ -420,20 +429,20 @@ def monoculture(now: dt.datetime) -> Iterable[Finding]:
         n_own, n_others = numbers[model, True], numbers[model, False]
         if min(n_own, n_others) < MIN_OF_EACH:
             continue
-        own, others = sums[model, True] / n_own, sums[model, False] / n_others
-        if own - others > MAX_FAVOUR:
+        mean_own, mean_others = sums[model, True] / n_own, sums[model, False] / n_others
+        if mean_own - mean_others > MAX_FAVOUR:
             yield Finding(
                 about=model,
-                detail=f"{model} gives sessions of its own family {own:.2f} on average ({n_own}), and others "
-                f"{others:.2f} ({n_others}). Its own family may be better, or the judge may favour it. Compare "
+                detail=f"{model} gives sessions of its own family {mean_own:.2f} on average ({n_own}), and others "
+                f"{mean_others:.2f} ({n_others}). Its own family may be better, or the judge may favour it. Compare "
                 "with grades from another family or from people for the same sessions.",
             )
 
 
-def _sessions_of(instrument: Instrument, now: dt.datetime) -> tuple[int, ...]:
-    """The sessions of the window that the grader gave a verdict on, in order of time."""
-    identity = {name: getattr(instrument, name) for name in IDENTITY}
-    rows = verdicts(now).chain().filter(**identity).order_by("session__ended_at", "session")
+def _sessions_of(grader: GraderStatistics, now: dt.datetime) -> tuple[int, ...]:
+    """The keys of the window's sessions that the grader gave a verdict on, in order of time."""
+    identity = {name: getattr(grader, name) for name in IDENTITY_COLUMNS}
+    rows = recent_verdicts(now).chain().filter(**identity).order_by("session__ended_at", "session")
     return tuple(rows.values_list("session", flat=True))
 
 
@@ -451,14 +460,15 @@ MIN_VERDICTS_OF_JUDGE, MIN_DISTINCT_GRADES, MIN_SD = 50, 10, 0.05
 )
 def indiscriminate_judge(now: dt.datetime) -> Iterable[Finding]:
     """A26. A judge that grades everything nearly the same can't tell arms apart."""
-    for each in instruments(now):
-        if each.n >= MIN_VERDICTS_OF_JUDGE and (each.values < MIN_DISTINCT_GRADES or each.sd < MIN_SD):
+    for grader in statistics_of_graders(now):
+        is_indiscriminate = grader.values < MIN_DISTINCT_GRADES or grader.sd < MIN_SD
+        if grader.n >= MIN_VERDICTS_OF_JUDGE and is_indiscriminate:
             yield Finding(
-                about=str(each)[:150],
-                detail=f"{each}: {each.n} verdicts in 14 days have only {each.values} distinct values and a standard "
-                f"deviation of {each.sd:.3f}. They can’t tell arms apart. Try a stronger model or a rubric with "
-                "more bands.",
-                sessions=_sessions_of(each, now),
+                about=str(grader)[:150],
+                detail=f"{grader}: {grader.n} verdicts in 14 days have only {grader.values} distinct values and a "
+                f"standard deviation of {grader.sd:.3f}. They can’t tell arms apart. Try a stronger model or a rubric "
+                "with more bands.",
+                sessions=_sessions_of(grader, now),
             )
 
 
@@ -480,11 +490,12 @@ MIN_VERDICTS_OF_EACH, MAX_DIFFERENCE, MIN_ERRORS = 20, 0.1, 2.0
 )
 def mixed_levels(now: dt.datetime) -> Iterable[Finding]:
     """A27. If graders with different levels are mixed, rewards depend on who graded."""
-    enough = [each for each in instruments(now) if each.n >= MIN_VERDICTS_OF_EACH]
-    kinds = dict(Rubric.objects.filter(sha256__in={each.rubric for each in enough}).values_list("sha256", "kind"))
+    graders = [grader for grader in statistics_of_graders(now) if grader.n >= MIN_VERDICTS_OF_EACH]
+    rubrics = Rubric.objects.filter(sha256__in={grader.rubric for grader in graders})
+    kinds = dict(rubrics.values_list("sha256", "kind"))
     reported: set[str] = set()
-    # The grader in use comes first, so that a judge's finding is about its latest change.
-    for new, old in itertools.combinations(enough, 2):
+    # The most recently used grader comes first, so that a judge's finding is about its latest change.
+    for new, old in itertools.combinations(graders, 2):
         # A rubric that the site doesn't have can be compared with itself only.
         kind, old_kind = kinds.get(new.rubric, new.rubric), kinds.get(old.rubric, old.rubric)
         if kind != old_kind:
@@ -511,7 +522,7 @@ ENOUGH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInstrument:
-    """A grader: the model, its address, the rubric, and the version of the digest."""
+    """A grader: the judge's model and address (`route`), the rubric, and the version of the digest."""
 
     model: str
     route: str
@@ -526,7 +537,7 @@ class JudgeInstrument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationStatus:
-    """The grader in use, and the number of sessions that it and a person, blind, have graded (counted up to ENOUGH).
+    """The grader in use, and how many of its sessions a person has graded blind (counted up to ENOUGH).
 
     Only sessions of the random check count, once their turn in the random order has come.
     """
@@ -543,19 +554,19 @@ class CalibrationStatus:
         return max(ENOUGH - self.blind, 0)
 
 
-def compared() -> GradeQuerySet:
+def blind_compared_verdicts() -> GradeQuerySet:
     """Verdicts on sessions of the random check that a person graded blind, once their turn in it has come."""
     blind = ReviewAnswer.objects.blind().drawn()
     return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
 
-def in_use() -> CalibrationStatus | None:
-    """The grader that gave the latest verdict for the chain; None before the first verdict. Two queries."""
-    verdicts = Grade.objects.verdicts().first_readings()
-    identity = verdicts.chain().filter(yours()).order_by("-pk").values(*IDENTITY).first()
+def grader_in_use() -> CalibrationStatus | None:
+    """The status of the grader that gave the chain's latest verdict; None before the first verdict. Two queries."""
+    first_readings = Grade.objects.verdicts().first_readings()
+    identity = first_readings.chain().filter(yours()).order_by("-pk").values(*IDENTITY_COLUMNS).first()
     if identity is None:
         return None
-    same_grader = verdicts.filter(session=OuterRef("session"), **identity)
+    same_grader = first_readings.filter(session=OuterRef("session"), **identity)
     blind = ReviewAnswer.objects.blind().drawn().filter(Exists(same_grader)).order_by().values("session").distinct()
     return CalibrationStatus(blind=blind[:ENOUGH].count(), grader=JudgeInstrument(**identity))
 
@@ -575,14 +586,15 @@ def in_use() -> CalibrationStatus | None:
 )
 def uncalibrated(now: dt.datetime) -> Iterable[Finding]:
     """A30. A grade measures something only if it has been compared with people's grades."""
-    counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
-    blind = {tuple(identity): n for *identity, n in counts}
-    for each in instruments(now):
-        n = blind.get((each.model, each.route, each.rubric, each.version), 0)
+    groups = blind_compared_verdicts().order_by().values_list(*IDENTITY_COLUMNS)
+    counts = groups.annotate(n=Count("session", distinct=True))
+    blind_counts = {tuple(identity): n for *identity, n in counts}
+    for grader in statistics_of_graders(now):
+        n = blind_counts.get((grader.model, grader.route, grader.rubric, grader.version), 0)
         if n < ENOUGH:
             yield Finding(
-                about=str(each)[:150],
-                detail=f"{each} is not calibrated: it has {n} of {ENOUGH} blind grades, so nobody knows how far its "
+                about=str(grader)[:150],
+                detail=f"{grader} is not calibrated: it has {n} of {ENOUGH} blind grades, so nobody knows how far its "
                 "grades are from people’s. Flagged sessions and those chosen for their impact aren’t a fair "
                 f"sample. Grade {counted(ENOUGH - n, 'more session')} of the random check blind, in its "
                 "order.",
@@ -660,8 +672,8 @@ CAUSES = {
 )
 def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
     """A50. A judge whose scale has changed grades every session differently, which no single session shows."""
-    for which in Canary:
-        runs = _runs_since_acknowledged(which)
+    for canary in Canary:
+        runs = _runs_since_acknowledged(canary)
         if not runs:
             continue
         changes: list[str] = []
@@ -673,31 +685,31 @@ def canary_changed(_now: dt.datetime) -> Iterable[Finding]:
             if abs(verdict - usual) > MAX_CHANGE:
                 changes.append(f"the judge gave {number(verdict)} on {day:%-d %b}, usually {number(usual)}")
                 usual_days = [day for day, earlier in judged if abs(earlier - usual) <= MAX_CHANGE]
-                sessions = _sessions_graded_since(which, usual_days)
+                sessions = _sessions_graded_since(canary, usual_days)
         first, last = runs[0], runs[-1]
         if first.trajectory != last.trajectory:
             before, now = ("no grade" if run.trajectory is None else number(run.trajectory) for run in (first, last))
             changes.append(f"its trajectory grade was {before} on {first.day:%-d %b} and is {now} on {last.day:%-d %b}")
         if changes:
             detail = (
-                f"The known {which} session has a different grade: {'; '.join(changes)}. {_what_changed(first, last)}"
+                f"The known {canary} session has a different grade: {'; '.join(changes)}. {_what_changed(first, last)}"
             )
-            yield Finding(about=which, detail=detail, sessions=sessions)
+            yield Finding(about=canary, detail=detail, sessions=sessions)
 
 
-def _runs_since_acknowledged(which: Canary) -> Sequence[CanaryRun]:
-    """The runs in order, from the day of the last acknowledged change on; all if there is none."""
-    runs = CanaryRun.objects.filter(canary=which).order_by("day")
-    alarms = Alarm.objects.filter(rule=canary_changed.id, about=which, acknowledged_at__isnull=False)
+def _runs_since_acknowledged(canary: Canary) -> Sequence[CanaryRun]:
+    """The canary's runs in order, from the day on which the last acknowledged change was found; otherwise all."""
+    runs = CanaryRun.objects.filter(canary=canary).order_by("day")
+    alarms = Alarm.objects.filter(rule=canary_changed.id, about=canary, acknowledged_at__isnull=False)
     acknowledged = alarms.order_by("-pk").first()
     if acknowledged is not None:
         runs = runs.filter(day__gte=timezone.localdate(acknowledged.opened_at))
     return list(runs)
 
 
-def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
-    """The sessions that the judge has graded since it judged the canary on the last of these days."""
-    calls = JudgeKeyTest.objects.filter(canary__canary=which, canary__day__in=days, finished_at__isnull=False)
+def _sessions_graded_since(canary: Canary, days: Sequence[dt.date]) -> tuple[int, ...]:
+    """The keys of the sessions that the judge has graded since it judged the canary on the last of these days."""
+    calls = JudgeKeyTest.objects.filter(canary__canary=canary, canary__day__in=days, finished_at__isnull=False)
     last = calls.order_by("canary__day").last()
     if last is None:
         return ()
@@ -706,7 +718,7 @@ def _sessions_graded_since(which: Canary, days: Sequence[dt.date]) -> tuple[int,
 
 
 def _what_changed(first: CanaryRun, last: CanaryRun) -> str:
-    """What differs between two runs, as a sentence."""
+    """A sentence that names what differs between the conditions of two runs."""
     changed = [cause for column, cause in CAUSES.items() if getattr(first, column) != getattr(last, column)]
     if not changed:
         return "Nothing on this site has changed since; the provider may have changed the model."

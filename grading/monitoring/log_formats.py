@@ -19,7 +19,10 @@ EVERY = dt.timedelta(hours=1)
 
 @dataclass(slots=True)
 class FormatUse:
-    """Counts of the records and calls in the logs of one version of a harness, and of those unknown to the reader."""
+    """How many records and calls the logs of one version of a harness have, and how many of them the site can't read.
+
+    `kinds` and `tools` count the unknown names; `sessions` are the keys of the sessions with an unknown name.
+    """
 
     records: int = 0
     unknown_records: int = 0
@@ -51,7 +54,7 @@ class FormatUse:
 
 
 def describe_unknown(report: dict[str, Any]) -> str:
-    """Sentences about what is unknown to the site in one log; empty if that is no more than MAX_UNKNOWN."""
+    """Sentences about the unknown records and calls of one log; empty if their shares are at most MAX_UNKNOWN."""
     use = FormatUse()
     use.add(0, report)
     return " ".join(use.describe())

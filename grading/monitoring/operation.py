@@ -4,7 +4,7 @@ import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
@@ -58,14 +58,14 @@ MAX_LISTED = 5
 )
 def sums_differ(now: dt.datetime) -> Iterable[Finding]:
     """A33. Buckets must equal the ledger's sums, and lists must show what was settled."""
-    differences: Mapping[str, Sequence[object]] = {
+    problems: Mapping[str, Sequence[object]] = {
         "Buckets that differ from the ledger": audit(),
         "Sessions that count more than once": doubled(),
         "Sessions that lists show incorrectly": state.audit(now),
     }
-    for about, wrong in differences.items():
-        if wrong:
-            yield Finding(about=about, detail=f"{about}: {len(wrong):,}. {_list_first(wrong)}.")
+    for about, items in problems.items():
+        if items:
+            yield Finding(about=about, detail=f"{about}: {len(items):,}. {_list_first(items)}.")
 
 
 def _list_first(items: Sequence[object]) -> str:
@@ -160,25 +160,29 @@ NAMES: Mapping[Component, str] = {
     is_attended=True,
 )
 def program_stopped(_now: dt.datetime) -> Iterable[Finding]:
-    """A46. A stopped worker looks like an idle one. The findings are those of `find_silent`."""
+    """A46. A stopped worker looks like an idle one. The findings are those of `find_stopped_programs`."""
     return ()
 
 
-def find_silent(silent: Collection[str]) -> Iterable[Finding]:
-    """A finding for each of these parts whose heartbeats have stopped: on all hosts, or on one (`part@host`)."""
+def find_stopped_programs(silent: Collection[str]) -> Iterable[Finding]:
+    """A finding for each part in `silent`: a part's name if it is silent on all hosts, "part@host" for one host.
+
+    A part that is silent on all hosts has no further findings for single hosts.
+    """
     rows = Heartbeat.objects.exclude(beat_at=None).order_by("beat_at").values_list("name", "host", "beat_at")
-    last_beats: dict[str, dt.datetime | None] = {}
+    last_beats: dict[str, dt.datetime | None] = {}  # by "part" and by "part@host"
     for name, host, beat_at in rows:
         last_beats[name] = last_beats[f"{name}@{host}"] = beat_at
-    for key in silent:
-        name, _at, host = key.partition("@")
-        part, beat_at = Component(name), last_beats.get(key)
+    for about in silent:
+        name, _at, host = about.partition("@")
+        part = Component(name)
+        beat_at = last_beats.get(about)
         since = "yet" if beat_at is None else f"since {stamp(beat_at)}"
         if not host:
-            yield Finding(about=key, detail=f"{NAMES[part]} has not responded {since}. {EFFECTS[part]}")
+            yield Finding(about=about, detail=f"{NAMES[part]} has not responded {since}. {EFFECTS[part]}")
         elif name not in silent:
             detail = f"{NAMES[part]} on {host} has not responded {since}. Other hosts still work."
-            yield Finding(about=key, detail=detail)
+            yield Finding(about=about, detail=detail)
 
 
 @alarm_rule(
@@ -221,15 +225,15 @@ def silent_rule(now: dt.datetime) -> Iterable[Finding]:
 
 
 def describe_stopped(alarms: Iterable[Alarm]) -> str:
-    """Which programs have an open alarm, as a short text; empty if none does."""
-    about = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
-    names = [NAMES[part].removeprefix("The ") for part in Component if part in about]
+    """Which programs don't respond according to these open alarms, as a short text; empty if all respond."""
+    stopped = {alarm.about for alarm in alarms if alarm.rule == program_stopped.id}
+    names = [NAMES[part].removeprefix("The ") for part in Component if part in stopped]
     verb = "is" if len(names) == 1 else "are"
     return f"{' and '.join(names).capitalize()} {verb} not responding" if names else ""
 
 
 # Reasons outside the session for which earlier versions gave up a job.
-OURS = (
+OUTSIDE_REASONS = (
     Reason.TIMEOUT,
     Reason.NEEDS_ATTENTION,
     Reason.UNREADABLE,
@@ -237,9 +241,9 @@ OURS = (
     Reason.CONNECTION,
     Reason.RATE_LIMITED,
 )
-WAITING = (JobState.QUEUED, JobState.PARKED)
-LATE = dt.timedelta(minutes=5)
-WHY = {
+WAITING_STATES = (JobState.QUEUED, JobState.PARKED)
+UNAPPLIED_AFTER = dt.timedelta(minutes=5)
+WAITING_REASONS = {
     Reason.TIMEOUT: "no answer in time",
     Reason.NEEDS_ATTENTION: "an unexpected answer",
     Reason.UNREADABLE: "unreadable evidence",
@@ -247,12 +251,12 @@ WHY = {
 
 
 def quarantined() -> QuerySet[JudgeJob]:
-    """Jobs whose evidence crashed one process after the other; also during their daily retry."""
+    """Jobs whose evidence crashed one process after the other. Included while they are retried each day."""
     return _parked().filter(reason=Reason.UNREADABLE)
 
 
 def parked() -> QuerySet[JudgeJob]:
-    """Jobs that failed repeatedly while others succeeded; also during their daily retry."""
+    """Jobs that failed repeatedly while others succeeded. Included while they are retried each day."""
     return _parked().exclude(reason=Reason.UNREADABLE)
 
 
@@ -268,8 +272,10 @@ def held_back() -> QuerySet[JudgeJob]:
 
 
 def given_up() -> QuerySet[JudgeJob]:
-    """Jobs that earlier versions gave up for lack of an answer, of sessions with neither a verdict nor a later job."""
-    jobs = JudgeJob.objects.filter(yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OURS)
+    """Jobs that earlier versions gave up for lack of an answer, of sessions without a verdict or a later job."""
+    jobs = JudgeJob.objects.filter(
+        yours(), state=JobState.ABANDONED, purpose=Purpose.VERDICT, reason__in=OUTSIDE_REASONS
+    )
     later = JudgeJob.objects.filter(session=OuterRef("session"), purpose=Purpose.VERDICT, pk__gt=OuterRef("pk"))
     verdicts = Grade.objects.chain().verdicts().filter(session=OuterRef("session"))
     return jobs.exclude(Exists(later)).exclude(Exists(verdicts))
@@ -277,7 +283,7 @@ def given_up() -> QuerySet[JudgeJob]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalledJobs:
-    """How many jobs are stalled, by reason; those `given_up` are not open any more."""
+    """How many jobs are stalled, by reason. All are open except the `given_up` ones."""
 
     held_back: int
     parked: int
@@ -303,9 +309,9 @@ def count_stalled_jobs() -> StalledJobs:
 
 
 def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
-    """Answers that were stored some minutes ago and could not be applied."""
+    """Calls whose answer was stored some minutes ago but could not be applied."""
     answered = JudgeAttempt.objects.filter(answer__isnull=False, outcome=AttemptOutcome.RUNNING)
-    return answered.filter(job__leased_until__lte=now - LATE)
+    return answered.filter(job__leased_until__lte=now - UNAPPLIED_AFTER)
 
 
 @alarm_rule(
@@ -326,21 +332,23 @@ def unapplied(now: dt.datetime) -> QuerySet[JudgeAttempt]:
 )
 def stalled_verdicts(now: dt.datetime) -> Iterable[Finding]:
     """A44. No job is given up for a fault of the site, so jobs that are stalled by one need an alarm."""
-    waiting, failed, abandoned = list(held_back()), list(parked()), list(given_up())
-    crashing = list(quarantined().select_related("session").order_by("pk"))
-    counts = Counter(job.reason for job in waiting)
-    reasons = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
-    names = _list_first([job.session.external_id for job in crashing])
-    others = {
-        "failed while others succeeded (parked: retried daily for a week, then with the button)": len(failed),
-        f"crashed the evidence reader three times, and is retried daily ({names})": len(crashing),
+    jobs_held_back = list(held_back())
+    jobs_parked = list(parked())
+    jobs_given_up = list(given_up())
+    jobs_quarantined = list(quarantined().select_related("session").order_by("pk"))
+    counts = Counter(job.reason for job in jobs_held_back)
+    reasons = [f"{n} × {WAITING_REASONS[Reason(reason)]}" for reason, n in counts.most_common()]
+    names = _list_first([job.session.external_id for job in jobs_quarantined])
+    other_counts = {
+        "failed while others succeeded (parked: retried daily for a week, then with the button)": len(jobs_parked),
+        f"crashed the evidence reader three times, and is retried daily ({names})": len(jobs_quarantined),
         "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
-        "given up by an earlier version (the quota page offers to judge it again)": len(abandoned),
+        "given up by an earlier version (the quota page offers to judge it again)": len(jobs_given_up),
     }
-    reasons += [f"{n} × {reason}" for reason, n in others.items() if n]
-    total = sum(counts.values()) + sum(others.values())
+    reasons += [f"{n} × {reason}" for reason, n in other_counts.items() if n]
+    total = sum(counts.values()) + sum(other_counts.values())
     if reasons:
-        jobs = [*waiting, *failed, *crashing, *abandoned]
+        jobs = [*jobs_held_back, *jobs_parked, *jobs_quarantined, *jobs_given_up]
         sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
         yield Finding(
             detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(reasons)}. These rewards stay "
@@ -400,9 +408,9 @@ def review_waits(now: dt.datetime) -> Iterable[Finding]:
 def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
     """A32. A notice that fails can't announce itself."""
     in_use = Q(to=None) | Q(to__state=ChannelState.ON)
-    done = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
-    last = [row["last"] for row in done.values("channel", "to").annotate(last=Max("pk"))]
-    for notice in Notice.objects.filter(pk__in=last, state=NoticeState.FAILED).select_related("to"):
+    finished = Notice.objects.filter(in_use).exclude(state=NoticeState.QUEUED).order_by()
+    last_of_channels = [row["last"] for row in finished.values("channel", "to").annotate(last=Max("pk"))]
+    for notice in Notice.objects.filter(pk__in=last_of_channels, state=NoticeState.FAILED).select_related("to"):
         yield Finding(
             about=notice.channel if notice.to is None else f"{notice.channel} {notice.to.pk}",
             detail=f"“{notice.subject}” could not be delivered by {notice.by_words} in {notice.attempts} attempts: "
@@ -410,37 +418,46 @@ def notices_fail(_now: dt.datetime) -> Iterable[Finding]:
         )
 
 
-# The share of sessions that may lack a field, and the p-value from which a larger share is no chance.
-USUAL, LEVEL = 0.05, 0.001
+# The share of sessions that usually lack a field, and the p-value below which a larger share isn't due to chance.
+USUAL_SHARE, LEVEL = 0.05, 0.001
 
 
 def is_missing_too_often(missing: int, n: int) -> bool:
-    """Whether `missing` of `n` sessions are more than the USUAL share, beyond chance.
+    """Whether the share `missing` / `n` of sessions is above USUAL_SHARE by more than chance.
 
-    Examples: the first three of all, 6 of 20, 14 of 100.
+    True, for example, for the first three sessions of all, 6 of 20, or 14 of 100.
     """
-    if missing <= USUAL * n:
+    if missing <= USUAL_SHARE * n:
         return False
     from scipy.special import betainc
 
-    # The chance of at least `missing` of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5).
-    return float(betainc(missing, n - missing + 1, USUAL)) < LEVEL
+    # The chance of at least `missing` of n is I(missing, n - missing + 1) at USUAL_SHARE (DLMF 8.17.5).
+    return float(betainc(missing, n - missing + 1, USUAL_SHARE)) < LEVEL
 
 
 FIELDS_WINDOW = dt.timedelta(days=7)
-# For each field: the sessions that lack it, the consequence, and what to do.
+
+
+class ExpectedField(NamedTuple):
+    """A field that each session should have: which sessions lack it, what follows from that, and what to do."""
+
+    missing: Q
+    effect: str
+    todo: str
+
+
 FIELDS = {
-    "category": (
+    "category": ExpectedField(
         Q(category=None),
         "the category bandit learns nothing from them",
         "Add a rule under Settings, Category rules, or have the runner send `category` with a name that the site knows",
     ),
-    "harness": (
+    "harness": ExpectedField(
         Q(harness=None),
         "the harness bandit learns nothing from them, and changes of the harness go unnoticed",
         "Have the agent send `harness`, or a transcript that shows it",
     ),
-    "model": (
+    "model": ExpectedField(
         Q(model="", model_arm=None),
         "they can’t be used to compare models",
         "Have the agent send `model` if no transcript shows it",
@@ -449,8 +466,8 @@ FIELDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
-    """How many of `n` sessions of an agent and a harness (empty: unknown) lack each field, by its name."""
+class MissingFields:
+    """Of `n` sessions of an agent and a harness (empty: unknown), how many lack each field, by its name (`missing`)."""
 
     agent: str
     harness: str
@@ -465,20 +482,20 @@ class Lacking:
 def _incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
     """The sessions behind an alarm of `incomplete`, whose subject is "AGENT: FIELD" or "AGENT with HARNESS: FIELD"."""
     whose, _, name = about.rpartition(": ")
-    rows = [row for row in _lacking(now) if whose in (row.agent, row.whose)]
+    rows = [row for row in _count_missing_fields(now) if whose in (row.agent, row.whose)]
     if name not in FIELDS or not rows:
         return ()
-    missing = _expected_complete(now).filter(FIELDS[name][0], agent__name=rows[0].agent)
+    sessions = _expected_complete(now).filter(FIELDS[name].missing, agent__name=rows[0].agent)
     if whose != rows[0].agent:
-        missing = missing.filter(harness__name=rows[0].harness)
-    return list(missing.order_by("ended_at", "pk").values_list("pk", flat=True))
+        sessions = sessions.filter(harness__name=rows[0].harness)
+    return list(sessions.order_by("ended_at", "pk").values_list("pk", flat=True))
 
 
 @alarm_rule(
     id="A12",
     title="Sessions arrive without required fields",
     means=(
-        f"Opens when more than {100 * USUAL:.0f} % of an agent’s sessions in seven days (overall, or with one "
+        f"Opens when more than {100 * USUAL_SHARE:.0f} % of an agent’s sessions in seven days (overall, or with one "
         "harness) lack a category, harness or model, by more than chance (p < .001). Examples: the first three of "
         "all, 6 of 20, or 14 of 100. Sessions ended by infrastructure don’t count."
     ),
@@ -489,18 +506,18 @@ def _incomplete_sessions(about: str, now: dt.datetime) -> Sequence[int]:
 )
 def incomplete(now: dt.datetime) -> Iterable[Finding]:
     """If a harness stops sending a field, nothing fails, but there is less to learn from."""
-    return find_lacking(_lacking(now))
+    return find_missing_fields(_count_missing_fields(now))
 
 
-def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:
+def find_missing_fields(rows: Iterable[MissingFields]) -> Iterable[Finding]:
     """A finding for each field that is missing too often: in all sessions of an agent, or in those with one harness."""
-    agents: dict[str, list[Lacking]] = defaultdict(list)
+    agents: dict[str, list[MissingFields]] = defaultdict(list)
     for row in rows:
         agents[row.agent].append(row)
     for agent, by_harness in sorted(agents.items()):
         missing = {name: sum(row.missing[name] for row in by_harness) for name in FIELDS}
-        whole = Lacking(agent=agent, harness="", n=sum(row.n for row in by_harness), missing=missing)
-        for name, (_missing, effect, todo) in FIELDS.items():
+        whole = MissingFields(agent=agent, harness="", n=sum(row.n for row in by_harness), missing=missing)
+        for name, field in FIELDS.items():
             is_general = is_missing_too_often(whole.missing[name], whole.n)
             candidates = [whole] if is_general else [row for row in by_harness if row.harness]
             for row in candidates:
@@ -508,7 +525,7 @@ def find_lacking(rows: Iterable[Lacking]) -> Iterable[Finding]:
                     yield Finding(
                         about=f"{row.whose}: {name}"[:300],
                         detail=f"{row.missing[name]} of {row.n} sessions of {row.whose} in seven days came without a "
-                        f"{name}: {effect}. {todo}.",
+                        f"{name}: {field.effect}. {field.todo}.",
                     )
 
 
@@ -518,10 +535,10 @@ def _expected_complete(now: dt.datetime) -> SessionQuerySet:
     return sessions.exclude(outcome__in=NO_REWARD).exclude(log__part_of__isnull=False).order_by()
 
 
-def _lacking(now: dt.datetime) -> Iterable[Lacking]:
-    """What the window's sessions lack, by agent and harness. One query."""
-    counts = {f"no_{name}": Count("pk", filter=missing) for name, (missing, _effect, _todo) in FIELDS.items()}
+def _count_missing_fields(now: dt.datetime) -> Iterable[MissingFields]:
+    """How often each field is missing in the window's sessions, for each agent and harness. One query."""
+    counts = {f"no_{name}": Count("pk", filter=field.missing) for name, field in FIELDS.items()}
     rows: Any = _expected_complete(now).values("agent__name", "harness__name").annotate(n=Count("pk"), **counts)
-    for row in sorted(rows, key=lambda each: (each["agent__name"], each["harness__name"] or "")):
+    for row in sorted(rows, key=lambda row: (row["agent__name"], row["harness__name"] or "")):
         missing = {name: row[f"no_{name}"] for name in FIELDS}
-        yield Lacking(agent=row["agent__name"], harness=row["harness__name"] or "", n=row["n"], missing=missing)
+        yield MissingFields(agent=row["agent__name"], harness=row["harness__name"] or "", n=row["n"], missing=missing)

@@ -26,24 +26,24 @@ def notifies_externally(rule: Rule) -> bool:
     return rule.severity is Severity.ALARM or rule.notify_externally
 
 
-def opened(alarm: Alarm, rule: Rule) -> None:
+def queue_opened(alarm: Alarm, rule: Rule) -> None:
     """Queue notices that an alarm was opened. Call it in the transaction that opened it."""
     if notifies_externally(rule):
         content = _describe(alarm, rule)
         _queue(destinations(), About.OPENED, content=content, paragraphs=_paragraphs(content), alarm=alarm)
 
 
-def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
+def queue_resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
     """Queue notices that an alarm was resolved, to the channels that were notified of it."""
     notices = Notice.objects.filter(alarm=alarm, about=About.OPENED).select_related("to")
-    notified = [Destination(kind=Channel(each.channel), row=each.to) for each in notices]
-    still_on = [each for each in notified if each.row is None or each.row.state == ChannelState.ON]
+    notified = [Destination(kind=Channel(notice.channel), row=notice.to) for notice in notices]
+    still_on = [place for place in notified if place.row is None or place.row.state == ChannelState.ON]
     content = {**_describe(alarm, rule), "resolved_at": _iso(now)}
     paragraphs = (f"This no longer holds: {rule.title}.", f"The alarm said: {alarm.detail}", content["link"])
     _queue(still_on, About.RESOLVED, content=content, paragraphs=paragraphs, alarm=alarm)
 
 
-def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
+def queue_test(by: Any, to: Iterable[Destination]) -> list[Notice]:
     """Queue a test message to each of these destinations, for the operator `by`."""
     content = {
         "title": "A test",
@@ -54,7 +54,7 @@ def test(by: Any, to: Iterable[Destination]) -> list[Notice]:
     return _queue(to, About.TEST, content=content, paragraphs=_paragraphs(content), by=by)
 
 
-def written(letter: WeeklyLetter) -> None:
+def queue_letter(letter: WeeklyLetter) -> None:
     """Queue a weekly letter to the channels that get it. Call it in the transaction that wrote it."""
     address = f"{link('admin:letter')}?week={letter.monday.isoformat()}"
     content = {
@@ -82,12 +82,12 @@ def chat_text(lines: Iterable[str]) -> str:
 
 
 def _paragraphs(content: Mapping[str, Any]) -> Sequence[str]:
-    """The paragraphs of a message that asks somebody to do something."""
+    """The paragraphs of an e-mail with this content: what is wrong, what to do, and the link."""
     return content["detail"], f"What to do: {content['what_to_do']}", content["link"]
 
 
 def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
-    """What a webhook's JSON says of an alarm."""
+    """The fields of a webhook's JSON that describe an alarm."""
     return {
         "rule": rule.id,
         "severity": rule.severity,
@@ -102,13 +102,15 @@ def _describe(alarm: Alarm, rule: Rule) -> dict[str, Any]:
 def _queue(
     to: Iterable[Destination], about: About, *, content: dict[str, Any], paragraphs: Sequence[str], **columns: Any
 ) -> list[Notice]:
-    """Queue a message to each destination: an e-mail of these paragraphs, or the content as JSON. `columns` are more
-    columns of the notices.
+    """Queue a message to each destination: an e-mail of these paragraphs, or the content as JSON.
+
+    `columns` are further columns of the notices' rows.
     """
     ended = " (no longer holds)" if about is About.RESOLVED else ""
     subject = plain_text(f"[gradingsite] {content['title']}{ended}", SUBJECT_LIMIT)
     subject = subject.replace("\n", " ").replace("\r", " ")  # a title may have several lines
-    queued, now = [], clock.now()
+    now = clock.now()
+    queued = []
     for destination in to:
         key = uuid.uuid4()
         is_email = destination.kind is Channel.EMAIL
@@ -130,5 +132,5 @@ def _queue(
 
 
 def _iso(moment: dt.datetime) -> str:
-    """A moment in UTC, in the format of ISO 8601, to the second."""
+    """A moment in ISO 8601, in UTC, to the second."""
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds")

@@ -22,14 +22,16 @@ MONTHS = 3
 YEAR = dt.timedelta(days=365)
 # How long an alarm about a change stays open. After that, the new level counts as the usual one.
 HOLDS = dt.timedelta(days=28)
-# The usual difference is that of the pairs among this many latest verdicts, and needs at least this many pairs.
-LATEST, LEAST_PAIRS = 500, 10
+# The usual difference is computed from the pairs among this many latest verdicts. It needs at least this many pairs.
+LATEST_VERDICTS, LEAST_PAIRS = 500, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionVerdict:
-    """A session's verdict in [0, 1] and its judge (model and rubric). `trajectory` is the grade on the trajectory's own
-    scale, by that `version`, or None if the trajectory did not see the whole log.
+    """A session's verdict in [0, 1] and its judge (model and rubric).
+
+    `trajectory` is the session's trajectory grade, on the trajectory's own scale, and `version` the version of the
+    trajectory's rules. It is None if the trajectory did not see the whole log.
     """
 
     key: int
@@ -44,12 +46,12 @@ class SessionVerdict:
 
     @property
     def slice(self) -> str:
-        """Harness and category."""
+        """The name of the session's harness and category, as alarms show it."""
         return f"{self.harness or 'unknown harness'} × {self.category or 'no category'}"
 
     @property
     def cell(self) -> str:
-        """Harness, model and category."""
+        """The name of the session's harness, model and category, as alarms show it."""
         return (
             f"{self.harness or 'unknown harness'} × {self.model or 'unknown model'} × {self.category or 'no category'}"
         )
@@ -57,7 +59,7 @@ class SessionVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsualDifference:
-    """The median of (verdict − fallback grade) over `n` pairs, in [-1, 1]. `in_category`: all are of one category."""
+    """The median of (verdict − fallback grade), in [-1, 1], over `n` pairs. `in_category`: they are of one category."""
 
     difference: float
     n: int
@@ -105,11 +107,11 @@ def load_verdicts(now: dt.datetime) -> list[SessionVerdict]:
 
 
 def usual_difference(session: Session, verdict: Grade, fallback: Grade) -> UsualDifference | None:
-    """How far verdicts of this judge usually are above grades of this fallback source, version and view.
+    """How far this judge's verdicts usually are above grades of the same source, version and view as `fallback`.
 
-    In the session's category or, if there are too few pairs, in all categories; None if there are too few in all. Pairs
-    of agents newer than the session's are ignored, so that a new agent can't change what is usual for the others. One
-    query.
+    If the session's category has too few pairs, pairs of all categories are used; None if those are too few as well.
+    Pairs of agents newer than the session's are ignored, so that a new agent can't change what is usual for the others.
+    One query.
     """
     same_judge = (
         Grade.objects.chain()
@@ -129,27 +131,31 @@ def usual_difference(session: Session, verdict: Grade, fallback: Grade) -> Usual
     )
     columns = ("session__category", "value", "fallback_value", "fallback_version", "fallback_view")
     same_instrument = (fallback.version, rewards.view_of(fallback))
+    latest = pairs.order_by("-pk").values_list(*columns)[:LATEST_VERDICTS]
     differences = [
         (category, value - fallback_value)
-        for category, value, fallback_value, version, view in pairs.order_by("-pk").values_list(*columns)[:LATEST]
+        for category, value, fallback_value, version, view in latest
         if fallback_value is not None and (version, view or "") == same_instrument
     ]
     return typical_difference(differences, session.category_id)
 
 
 def typical_difference(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> UsualDifference | None:
-    """The median difference in the category or, with too few pairs there, of all (category, difference) pairs."""
-    of_category = [difference for each, difference in differences if each == category]
-    if len(of_category) >= LEAST_PAIRS:
-        return UsualDifference(difference=median(of_category), n=len(of_category), in_category=True)
-    of_all = [difference for _category, difference in differences]
-    if len(of_all) >= LEAST_PAIRS:
-        return UsualDifference(difference=median(of_all), n=len(of_all), in_category=False)
+    """The median of these (category, difference) pairs: of the category if it has enough, otherwise of all.
+
+    None if there are too few in all.
+    """
+    in_category = [difference for other, difference in differences if other == category]
+    if len(in_category) >= LEAST_PAIRS:
+        return UsualDifference(difference=median(in_category), n=len(in_category), in_category=True)
+    in_all = [difference for _category, difference in differences]
+    if len(in_all) >= LEAST_PAIRS:
+        return UsualDifference(difference=median(in_all), n=len(in_all), in_category=False)
     return None
 
 
 def yearly_rate(count: int, now: dt.datetime) -> float:
-    """How often a year something happens that happened `count` times since `first_day`."""
+    """The number per year of something that happened `count` times since `first_day`."""
     return count * (YEAR / (now - first_day(now)))
 
 

@@ -1,8 +1,9 @@
 """Detects agents that use only the decisions they like: a bet against the hypothesis that they drop any arm alike.
 
-Each decision's arm was drawn with a probability p. An agent that drops decisions regardless of arm drops each arm as
-often as it was drawn, and uses it as often. For each arm, one bets that it is more frequent than that among the dropped
-decisions, and again among the used ones. With a stake λ, each decision multiplies the money by
+Each decision's arm was drawn with a probability p. If an agent drops decisions regardless of arm, an arm's share of the
+dropped decisions is its share of all decisions, and so is its share of the used ones. For each arm, one bet is that it
+is more frequent than that among the dropped decisions, and another that it is more frequent among the used ones. With a
+stake λ, each decision multiplies a bet's money by
 
     λ/Z if it was that arm, 1/Z if it was another        Z = 1 + p·(λ − 1)
 
@@ -15,15 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# For an arm that is dropped three times as often as others, and for one that is always dropped.
+# Best for an arm that is dropped three times as often as others, and for an arm that is always dropped.
 STAKES = np.array([3.0, 20.0])
-# An agent that drops decisions regardless of arm is accused with this probability at most, over a window of decisions.
+# An agent that drops decisions regardless of arm is reported with a probability of at most 1 in ONE_IN, over a window.
 ONE_IN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnDecision:
-    """A drawn decision: its `arm`, the probability (`odds`) of each eligible arm, and whether a session came of it."""
+    """A drawn decision: its `arm`, the probability of each eligible arm (`odds`), and whether a session used it."""
 
     arm: str
     odds: Mapping[str, float]
@@ -32,8 +33,11 @@ class DrawnDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picking:
-    """The strongest evidence: `arm` is `count` of the `n` dropped decisions (or used ones, if `is_of_used`), although
-    only `expected` of them would be by its probabilities. `money` is what a bet of 1 has become.
+    """The strongest evidence that an agent picks among its decisions.
+
+    Of its `n` dropped decisions, `count` were for `arm`, but `expected` are expected by the arm's probabilities. If
+    `is_of_used`, the same holds for its used decisions instead. `money` is what a bet of 1, divided among all arms,
+    sides and stakes, has become.
     """
 
     arm: str
@@ -44,20 +48,19 @@ class Picking:
     money: float
 
 
-def picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
-    """The bet on these decisions of one agent, in any order; None if no arm was drawn at random."""
-    names = sorted({arm for each in decisions for arm, odds in each.odds.items() if 0 < odds < 1})
+def find_picking(decisions: Sequence[DrawnDecision]) -> Picking | None:
+    """The strongest evidence in these decisions of one agent, in any order; None if no arm was drawn at random."""
+    names = sorted({arm for decision in decisions for arm, odds in decision.odds.items() if 0 < odds < 1})
     if not names:
         return None
     from scipy.special import logsumexp
 
-    # Shapes: decisions, arms and, for the steps, stakes.
-    odds = np.array([[each.odds.get(name, 0.0) for name in names] for each in decisions])
-    drawn = np.array([[each.arm == name for name in names] for each in decisions])
-    used = np.array([each.used for each in decisions])
-    z = 1 + odds[:, :, None] * (STAKES - 1)
+    odds = np.array([[decision.odds.get(name, 0.0) for name in names] for decision in decisions])  # (decisions, arms)
+    drawn = np.array([[decision.arm == name for name in names] for decision in decisions])  # (decisions, arms)
+    used = np.array([decision.used for decision in decisions])
+    z = 1 + odds[:, :, None] * (STAKES - 1)  # (decisions, arms, stakes)
     log_steps = np.where(drawn[:, :, None], np.log(STAKES), 0.0) - np.log(z)
-    # The logarithm of what each bet became, by side (dropped, used), arm and stake; and the side and arm of the best.
+    # The logarithm of what each bet became: (sides, arms, stakes), where the sides are dropped and used.
     log_money = np.stack([log_steps[~used].sum(axis=0), log_steps[used].sum(axis=0)])
     side, arm, _stake = np.unravel_index(int(log_money.argmax()), log_money.shape)
     is_of_used = bool(side)

@@ -19,9 +19,9 @@ from grading.monitoring.change_points import (
     Cause,
     ChangePoint,
     Split,
-    blocks,
-    changes,
-    split,
+    block_means,
+    find_changes,
+    split_change,
     threshold,
 )
 from grading.monitoring.flag_rule import flag_rule
@@ -29,15 +29,15 @@ from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding, alarm_rule
 from grading.monitoring.sameness import (
     ALIKE,
-    HAIR,
     LEAST_ARMS,
     LEAST_GRADES,
-    SHARE,
+    MAX_SPAN,
+    MIN_SHARE,
     ZEROS,
-    alike,
-    levelled,
-    stuck,
-    zeros,
+    count_final_zeros,
+    find_levelled,
+    find_repeated_number,
+    find_span_if_alike,
 )
 from grading.reward import calibrating
 from grading.reward.decide import CurrentGrades
@@ -76,8 +76,9 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
 
     The trajectory's parser may miss a new format, or a log may persuade the judge.
     """
-    judge, trajectory, human = (grades.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
-    if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
+    judge, trajectory, human = (grades.get(source) for source in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
+    has_human_verdict = human is not None and human.is_verdict
+    if judge is None or judge.value is None or judge.stale or has_human_verdict:
         return ""
     if trajectory is None or trajectory.value is None or trajectory.view not in COMPARED:
         return ""
@@ -93,7 +94,7 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
         why = f"the judge’s grades are usually {_above(usual.difference)} it, by {median}"
     else:  # too little is known to expect a verdict
         return ""
-    if not is_wide(judge.value, expected):
+    if not are_far_apart(judge.value, expected):
         return ""
     return (
         f"the judge says {judge.value:.2f}, but the {fallback.source}, which saw the whole log, says "
@@ -101,8 +102,8 @@ def disagreement(session: Session, grades: CurrentGrades, _now: dt.datetime) -> 
     )
 
 
-def is_wide(verdict: float, expected: float) -> bool:
-    """Whether a verdict and the expected one are too far apart for both to be right."""
+def are_far_apart(verdict: float, expected: float) -> bool:
+    """Whether a verdict and the expected verdict are GAP or more apart, so that they can't both be right."""
     return round(abs(verdict - expected), 6) >= GAP
 
 
@@ -111,9 +112,9 @@ def find_disagreements(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iter
 
     `rows` are all judged sessions in order of time.
     """
-    compared = [each for each in rows if each.trajectory is not None]
+    compared = [row for row in rows if row.trajectory is not None]
     limit = threshold(pairs.yearly_rate(len(compared), now))
-    slices = pairs.group_by(compared, lambda each: (each.slice, each.judge, each.version))
+    slices = pairs.group_by(compared, lambda row: (row.slice, row.judge, row.version))
     for (name, judge, version), slice_rows in sorted(slices.items()):
         change = _recent_change(slice_rows, [row.verdict - (row.trajectory or 0.0) for row in slice_rows], limit, now)
         if change is not None:
@@ -133,15 +134,16 @@ def _day_of(row: SessionVerdict) -> str:
 
 
 def _above(difference: float) -> str:
+    """A difference in words, such as "0.12 above" or "0.12 below"."""
     return f"{abs(difference):.2f} {'below' if difference < 0 else 'above'}"
 
 
 WINDOW = dt.timedelta(days=7)
-# The two windows in which categories are compared.
-NOW, BEFORE = dt.timedelta(days=5), dt.timedelta(days=28)
-# Other sources grade in few steps, and so repeat themselves on a healthy site: each journal that names one pull request
-# gets the same grade.
-SOURCES = (Source.JUDGE, Source.TRAJECTORY)
+# The lengths of the two windows in which categories are compared: the days up to now, and the days before those.
+RECENT_WINDOW, EARLIER_WINDOW = dt.timedelta(days=5), dt.timedelta(days=28)
+# The sources whose grades are checked for a repeated number. Others grade in few steps, so they repeat themselves even
+# on a healthy site: each journal that names one pull request gets the same grade.
+CONTINUOUS_SOURCES = (Source.JUDGE, Source.TRAJECTORY)
 # Views for which a trajectory's grade is no constant.
 MEASURED = (EvidenceView.FULL, EvidenceView.PART)
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
@@ -162,11 +164,11 @@ class MachineReward:
     title="Rewards have collapsed",
     means=(
         f"Opens in any of four cases within seven days: the last {ALIKE} machine-graded rewards across at least "
-        f"{LEAST_ARMS} categories are within {HAIR:.2f} of each other; the last {ZEROS} or more, across several "
-        f"categories, are zero; one number makes up {100 * SHARE:.0f} % or more of at least {LEAST_GRADES} grades "
-        f"from the judge (before any cap) or the trajectory; or categories that differed over the {BEFORE.days} "
-        f"days before don’t differ over the last {NOW.days}. Floors, abstentions and sessions that found nothing to "
-        "do don’t count."
+        f"{LEAST_ARMS} categories are within {MAX_SPAN:.2f} of each other; the last {ZEROS} or more, across several "
+        f"categories, are zero; one number makes up {100 * MIN_SHARE:.0f} % or more of at least {LEAST_GRADES} grades "
+        "from the judge (before any cap) or the trajectory; or categories that differed over the "
+        f"{EARLIER_WINDOW.days} days before don’t differ over the last {RECENT_WINDOW.days}. Floors, abstentions and "
+        "sessions that found nothing to do don’t count."
     ),
     todo="Open a few of these sessions and check whether the grader still reads what they did.",
     every=dt.timedelta(hours=1),
@@ -181,45 +183,49 @@ def find_collapse(
 ) -> Iterable[Finding]:
     """The signs that rewards have collapsed: equal rewards, arms that stopped differing, one grade given too often.
 
-    `rewards` are in order of time, `grades` are those of the last seven days by source.
+    `rewards` are in order of time. `grades` are the last seven days' grades by source.
     """
-    latest = [each for each in rewards if each.ended_at > now - WINDOW]
-    week = [(each.arm, each.value) for each in latest]
-    run, span = zeros(week), alike(week)
-    if run:
-        arms = len({arm for arm, _value in week[-run:]})
-        detail = f"The last {run} rewards, in {arms} categories, are all zero."
-        yield Finding(about="zeros", detail=detail, sessions=_keys(latest[-run:]))
+    week = [reward for reward in rewards if reward.ended_at > now - WINDOW]
+    zeros = count_final_zeros([(reward.arm, reward.value) for reward in week])
+    span = find_span_if_alike([(reward.arm, reward.value) for reward in week])
+    if zeros:
+        arms = len({reward.arm for reward in week[-zeros:]})
+        detail = f"The last {zeros} rewards, in {arms} categories, are all zero."
+        yield Finding(about="zeros", detail=detail, sessions=_keys(week[-zeros:]))
     elif span is not None:
-        arms = len({arm for arm, _value in week[-ALIKE:]})
+        lowest, highest = span
+        arms = len({reward.arm for reward in week[-ALIKE:]})
         yield Finding(
             about="all alike",
-            detail=f"The last {ALIKE} rewards, in {arms} categories, are all between {span[0]:.2f} and {span[1]:.2f}, "
+            detail=f"The last {ALIKE} rewards, in {arms} categories, are all between {lowest:.2f} and {highest:.2f}, "
             "so they can’t tell categories apart.",
-            sessions=_keys(latest[-ALIKE:]),
+            sessions=_keys(week[-ALIKE:]),
         )
-    recent = [(each.arm, each.value) for each in rewards if each.ended_at > now - NOW]
-    before = [(each.arm, each.value) for each in rewards if each.ended_at <= now - NOW]
-    flat = levelled(before, recent)
-    if flat is not None:
+    recent = [reward for reward in rewards if reward.ended_at > now - RECENT_WINDOW]
+    earlier = [reward for reward in rewards if reward.ended_at <= now - RECENT_WINDOW]
+    levelled = find_levelled(
+        [(reward.arm, reward.value) for reward in earlier], [(reward.arm, reward.value) for reward in recent]
+    )
+    if levelled is not None:
         yield Finding(
             about="levelled",
-            detail=f"The means of {flat.arms} categories had a standard deviation of {flat.before:.2f}. In the rewards "
-            f"of the last {NOW.days} days, at most {100 * max(flat.most, 0):.0f} % of it is left.",
-            sessions=_keys(each for each in latest if each.ended_at > now - NOW),
+            detail=f"The means of {levelled.arms} categories had a standard deviation of {levelled.before:.2f}. In "
+            f"the rewards of the last {RECENT_WINDOW.days} days, at most {100 * max(levelled.most, 0):.0f} % of it is "
+            "left.",
+            sessions=_keys(recent),
         )
     for source, values in sorted(grades.items()):
-        common = stuck(values)
-        if common is not None:
+        repeated = find_repeated_number(values)
+        if repeated is not None:
             yield Finding(
                 about=source,
-                detail=f"{common.count} of {common.total} grades ({100 * common.share:.0f} %) of the {source} in seven "
-                f"days are exactly {common.value:.2f}.",
+                detail=f"{repeated.count} of {repeated.total} grades ({100 * repeated.share:.0f} %) of the {source} in "
+                f"seven days are exactly {repeated.value:.2f}.",
             )
 
 
 def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
-    return tuple(each.key for each in rewards)
+    return tuple(reward.key for reward in rewards)
 
 
 def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
@@ -227,7 +233,7 @@ def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
     grade = Grade.objects.filter(pk=OuterRef("settlement__grade"))
     rows = (
         Session.objects.yours()
-        .filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now)
+        .filter(ended_at__gt=now - RECENT_WINDOW - EARLIER_WINDOW, ended_at__lte=now)
         .exclude(category=None)
         .annotate(
             arm=Coalesce("category__merged_into__name", "category__name"),
@@ -245,12 +251,12 @@ def _machine_rewards(now: dt.datetime) -> list[MachineReward]:
 
 
 def _week_of_grades(now: dt.datetime) -> dict[str, list[float]]:
-    """The current grades of the window's sessions by source. One query."""
+    """By source, the values of the current grades of the sessions of the last seven days. One query."""
     rows = Grade.objects.chain().filter(
-        yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=SOURCES
+        yours(), session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, source__in=CONTINUOUS_SOURCES
     )
-    # The value of each source and session, None if it doesn't count. Later rows replace earlier ones, except that a
-    # judge's failure doesn't replace its verdict.
+    # By source and session; None if the value doesn't count. Later rows replace earlier ones, except that a judge's
+    # failure doesn't replace its verdict.
     current: dict[tuple[str, int], float | None] = {}
     columns = ("source", "session", "value", "view", "mean")
     for source, session, value, view, mean in rows.order_by("pk").values_list(*columns):
@@ -290,36 +296,37 @@ def drift(now: dt.datetime) -> Iterable[Finding]:
 def find_drift(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
     """The recent changes of the level of verdicts: in cells (harness, model and category), then over all sessions.
 
-    `rows` are the judged sessions in order of time. Cells in which the judge changed as well have one finding together.
-    A change over all sessions isn't reported if it is spread over cells of which some have a finding.
+    `rows` are the judged sessions in order of time. All cells in which the judge changed too share one finding. A
+    change over all sessions isn't reported if it comes from the cells' levels and a cell has a finding.
     """
     limit = threshold(SERIES * pairs.yearly_rate(len(rows), now))
     has_cell_drift = False
-    with_judge: list[tuple[str, list[SessionVerdict], ChangePoint]] = []
-    for name, cell in sorted(pairs.group_by(rows, lambda each: each.cell).items()):
+    with_other_judge: list[tuple[str, list[SessionVerdict], ChangePoint]] = []
+    for name, cell in sorted(pairs.group_by(rows, lambda row: row.cell).items()):
         change = _recent_change(cell, [row.verdict for row in cell], limit, now)
         if change is None:
             continue
         has_cell_drift = True
-        if _judge_changed(cell, change):
-            with_judge.append((name, cell, change))
+        if _note_if_judge_changed(cell, change):
+            with_other_judge.append((name, cell, change))
         else:
             detail = f"Drift in {name}: {_describe_change(cell, change)}"
             yield Finding(about=name[:300], detail=detail, sessions=_sessions_since(cell, change))
-    if with_judge:
-        name, cell, change = max(with_judge, key=lambda each: len(each[1]))
-        more = f" {len(with_judge) - 1} more changed at the same time." if len(with_judge) > 1 else ""
-        detail = f"{name}: {_describe_change(cell, change)}{_judge_changed(cell, change)}{more}"
+    if with_other_judge:
+        name, cell, change = max(with_other_judge, key=lambda drifted: len(drifted[1]))  # the largest cell
+        others = len(with_other_judge) - 1
+        more = f" {others} more changed at the same time." if others else ""
+        detail = f"{name}: {_describe_change(cell, change)}{_note_if_judge_changed(cell, change)}{more}"
         yield Finding(about=JUDGE, detail=detail, sessions=_sessions_since(cell, change))
-    means = blocks([row.verdict for row in rows])
-    block_changes = changes(means, threshold(SERIES * pairs.yearly_rate(len(means), now)))
-    overall = _if_recent(rows, [_in_sessions(each) for each in block_changes], now)
+    means = block_means([row.verdict for row in rows])
+    changes_of_blocks = find_changes(means, threshold(SERIES * pairs.yearly_rate(len(means), now)))
+    overall = _last_if_recent(rows, [_in_sessions(change) for change in changes_of_blocks], now)
     if overall is None:
         return
-    why = split(_parts(rows[: overall.since]), _parts(rows[overall.since :]))
-    if not has_cell_drift or why.cause is not Cause.LEVELS:
-        judge = _judge_changed(rows, overall)
-        detail = f"All judged sessions: {_describe_change(rows, overall)} {_describe_split(why)}{judge}"
+    by_cause = split_change(_cells_and_verdicts(rows[: overall.since]), _cells_and_verdicts(rows[overall.since :]))
+    if not has_cell_drift or by_cause.cause is not Cause.LEVELS:
+        note = _note_if_judge_changed(rows, overall)
+        detail = f"All judged sessions: {_describe_change(rows, overall)} {_describe_split(by_cause)}{note}"
         yield Finding(about=ALL, detail=detail, sessions=_sessions_since(rows, overall))
 
 
@@ -333,7 +340,7 @@ def _in_sessions(change: ChangePoint) -> ChangePoint:
     return replace(
         change,
         since=change.since * BLOCK,
-        at=change.at * BLOCK + BLOCK - 1,
+        detected_at=change.detected_at * BLOCK + BLOCK - 1,
         n_before=change.n_before * BLOCK,
         n_after=change.n_after * BLOCK,
     )
@@ -343,43 +350,45 @@ def _recent_change(
     rows: Sequence[SessionVerdict], values: Sequence[float], limit: float, now: dt.datetime
 ) -> ChangePoint | None:
     """The last change of `values`, one for each row, if it is recent; None otherwise."""
-    return _if_recent(rows, changes(values, limit), now)
+    return _last_if_recent(rows, find_changes(values, limit), now)
 
 
-def _if_recent(rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
+def _last_if_recent(
+    rows: Sequence[SessionVerdict], changes: Sequence[ChangePoint], now: dt.datetime
+) -> ChangePoint | None:
     """The last of the changes in the series of these rows, if its alarm should still be open; None otherwise."""
-    return changes[-1] if changes and rows[changes[-1].at].ended_at > now - pairs.HOLDS else None
+    return changes[-1] if changes and rows[changes[-1].detected_at].ended_at > now - pairs.HOLDS else None
 
 
 def _describe_change(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
-    """The means since the change and before it, as a sentence."""
+    """A sentence with the means since the change and before it."""
     return (
         f"{change.after:.2f} on average since {_day_of(rows[change.since])} ({change.n_after} sessions), "
         f"{change.before:.2f} before ({change.n_before})."
     )
 
 
-def _judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
-    """A text if most verdicts since the change are by another judge than before; empty otherwise."""
-    before = rows[change.since - change.n_before : change.since]
-    old, new = (mode(row.judge for row in some) for some in (before, rows[change.since :]))
+def _note_if_judge_changed(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
+    """A note if the judge that gave most verdicts before the change isn't the one since; empty otherwise."""
+    old = mode(row.judge for row in rows[change.since - change.n_before : change.since])
+    new = mode(row.judge for row in rows[change.since :])
     if old == new:
         return ""
     return f" The judge changed too ({old}; now {new}), so the cause may be the judge and not the work."
 
 
-def _describe_split(why: Split) -> str:
-    """Why the overall mean changed, as a sentence."""
-    shares = f"levels {why.levels:+.2f}, mix {why.mix:+.2f}"
-    if why.cause is Cause.MIX:
-        return f"The mix of work shifted; no part of it got better or worse ({shares})."
-    if why.cause is Cause.LEVELS:
-        return f"The shift is spread over harnesses, models and categories ({shares})."
+def _describe_split(by_cause: Split) -> str:
+    """A sentence about why the overall mean changed."""
+    contributions = f"levels {by_cause.levels:+.2f}, mix {by_cause.mix:+.2f}"
+    if by_cause.cause is Cause.MIX:
+        return f"The mix of work shifted; no part of it got better or worse ({contributions})."
+    if by_cause.cause is Cause.LEVELS:
+        return f"The shift is spread over harnesses, models and categories ({contributions})."
     return (
-        f"Changes of the work and of its mix can’t be separated, because only {100 * why.evaluable:.0f} % of the "
+        f"Changes of the work and of its mix can’t be separated, because only {100 * by_cause.evaluable:.0f} % of the "
         "sessions have a harness, model and category with enough sessions both before and after."
     )
 
 
-def _parts(rows: Iterable[SessionVerdict]) -> list[tuple[str, float]]:
+def _cells_and_verdicts(rows: Iterable[SessionVerdict]) -> list[tuple[str, float]]:
     return [(row.cell, row.verdict) for row in rows]

@@ -10,12 +10,12 @@ from grading.models import Flag
 
 # The interval of rules that are not urgent.
 SOMETIMES = dt.timedelta(minutes=10)
-# Former rules and the rule that each is part of now: NOTIFY_RULES may still name them.
+# Former rules, each with the rule that it is part of now. NOTIFY_RULES may still name them.
 MERGED_INTO = {"A28": "A2", "A45": "A44", "A49": "A33"}
 
 
 class Severity(StrEnum):
-    """An alarm is shown on every page until somebody acknowledges it, an advisory only on the alarms page."""
+    """An alarm is shown on every page until somebody acknowledges it. An advisory is shown on the alarms page only."""
 
     ALARM = "alarm"
     ADVISORY = "advisory"
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is wrong now. Each subject that findings are `about` has an alarm of its own.
+    """Something that is wrong now. `about` is its subject: each subject of a rule has an alarm of its own.
 
     `sessions`: the keys of the sessions concerned, in order of time; empty if the rule can't name them.
     """
@@ -40,17 +40,19 @@ Find = Callable[[dt.datetime], Iterable[Finding]]
 class Rule:
     """An alarm rule: `find` returns what is wrong at a moment.
 
-    `title` is its headline, `means` says when it opens an alarm (window and threshold), `todo` what a person does and
-    `page` where. `notify_externally`: whether an advisory, too, is sent by e-mail and webhook.
+    Texts: `title` is the headline, `means` says when the rule opens an alarm (window and threshold), `todo` says what a
+    person should do, and `page` is where.
 
-    `every`: how often it runs; None means after each judge's answer and each change of a flag, and every few seconds,
-    so such a rule may only make a few indexed queries. A `nightly` rule may take long: it runs once a day, outside a
-    transaction. One that `is_attended` is run by the threads that send heartbeats, because it is about the programs
-    that run the others. The flags of a rule that `quotes_verdict` say how far a session's verdict is from something, so
-    people who are to grade the session blind see only the rule's title.
-
-    `list_sessions` returns the keys of the sessions behind an alarm, in order of time, given what the alarm is about.
-    Without it they are those of the finding.
+    `every`: how often the rule runs. None means after each judge's answer, after each change of a flag, and every few
+    seconds, so such a rule may only make a few indexed queries.
+    `nightly`: the rule runs once a day, outside a transaction, and may take long.
+    `is_attended`: the rule is run by the threads that send heartbeats, because it is about the programs that run the
+    other rules.
+    `notify_externally`: the rule's alarms are sent by e-mail and webhook although they are advisories.
+    `quotes_verdict`: the rule's flags say something about a session's verdict. People who are to grade the session
+    blind see only the rule's title.
+    `list_sessions`: returns the keys of the sessions behind an alarm, in order of time, given what the alarm is about.
+    Without it, the finding's `sessions` are used.
     """
 
     id: str
@@ -81,7 +83,7 @@ RULES: dict[str, Rule] = {}
 
 
 def alarm_rule(**fields: Any) -> Callable[[Find], Rule]:
-    """Register a rule with these fields, whose `find` is the decorated function."""
+    """Register a rule with these fields. The decorated function is its `find`."""
 
     def register(find: Find) -> Rule:
         rule = Rule(find=find, **fields)
@@ -92,7 +94,7 @@ def alarm_rule(**fields: Any) -> Callable[[Find], Rule]:
 
 
 def title_of(rule: str) -> str:
-    """The title of the rule with this id; also for Flag.BY_A_PERSON."""
+    """The title of the rule with this id. Flags by people, whose rule is Flag.BY_A_PERSON, have one too."""
     if rule == Flag.BY_A_PERSON:
         return "Flagged by a person"
     return RULES[rule].title if rule in RULES else "A rule that no longer exists"

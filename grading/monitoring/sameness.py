@@ -8,12 +8,12 @@ from itertools import takewhile
 
 import numpy as np
 
-from grading.monitoring.change_points import by_part
+from grading.monitoring.change_points import group_by_part
 
-# A bandit's last ALIKE rewards, of LEAST_ARMS arms or more, are alike if they differ by HAIR at most.
-ALIKE, HAIR, LEAST_ARMS = 30, 0.02, 3
-# The largest share of a source's most common number, the fewest grades compared, and the decimals that are stored.
-SHARE, LEAST_GRADES, DECIMALS = 0.15, 100, 4
+# A bandit's last ALIKE rewards, of LEAST_ARMS arms or more, are alike if they differ by at most MAX_SPAN.
+ALIKE, MAX_SPAN, LEAST_ARMS = 30, 0.02, 3
+# The smallest share of a repeated number, the fewest grades compared, and the decimals that are stored.
+MIN_SHARE, LEAST_GRADES, DECIMALS = 0.15, 100, 4
 # The fewest zeros in a row, and the values below which a reward counts as zero.
 ZEROS, ZERO = 11, 0.005
 # The fewest arms that can be compared, and the fewest rewards of each, now and before.
@@ -26,8 +26,8 @@ LEAST_ERROR = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
-    """The number that a source gave most often, `count` of `total` times."""
+class RepeatedNumber:
+    """The number that a source gave most often: for `count` of its `total` grades."""
 
     value: float
     count: int
@@ -38,29 +38,32 @@ class Common:
         return self.count / self.total
 
 
-def alike(rewards: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
+def find_span_if_alike(rewards: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
     """The lowest and the highest of the last ALIKE rewards if they are alike, else None.
 
     `rewards` are (arm, value) in order of time.
     """
     last = rewards[-ALIKE:]
     values = [value for _arm, value in last]
-    if len(last) < ALIKE or len({arm for arm, _value in last}) < LEAST_ARMS or max(values) - min(values) > HAIR:
+    if len(last) < ALIKE or len({arm for arm, _value in last}) < LEAST_ARMS or max(values) - min(values) > MAX_SPAN:
         return None
     return min(values), max(values)
 
 
-def stuck(values: Sequence[float]) -> Common | None:
-    """The number that makes up at least SHARE of a source's grades; None if there are too few grades, or none does."""
+def find_repeated_number(values: Sequence[float]) -> RepeatedNumber | None:
+    """The most common number among a source's grades, if its share is at least MIN_SHARE. Otherwise None.
+
+    Also None for fewer than LEAST_GRADES grades.
+    """
     if len(values) < LEAST_GRADES:
         return None
     ((value, count),) = Counter(round(value, DECIMALS) for value in values).most_common(1)
-    common = Common(value=value, count=count, total=len(values))
-    return common if common.share >= SHARE else None
+    most_common = RepeatedNumber(value=value, count=count, total=len(values))
+    return most_common if most_common.share >= MIN_SHARE else None
 
 
-def zeros(rewards: Sequence[tuple[str, float]]) -> int:
-    """The number of zeros at the end of the rewards, if these are at least ZEROS, of several arms; otherwise 0.
+def count_final_zeros(rewards: Sequence[tuple[str, float]]) -> int:
+    """The number of zeros at the end of the rewards; 0 if there are fewer than ZEROS, or all are of one arm.
 
     `rewards` are (arm, value) in order of time.
     """
@@ -71,8 +74,9 @@ def zeros(rewards: Sequence[tuple[str, float]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levelled:
-    """Arms that don't differ any more: their number, the standard deviation of their means before, and the largest
-    share of it that may be left now.
+    """Arms that don't differ any more: their number, and the standard deviation of their means `before`.
+
+    `most` is the largest share of that deviation that may be left now.
     """
 
     arms: int
@@ -80,14 +84,14 @@ class Levelled:
     most: float
 
 
-def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float]]) -> Levelled | None:
+def find_levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float]]) -> Levelled | None:
     """The arms of these (arm, value) rewards, if they differed before and don't any more; otherwise None.
 
-    The arms' means now are regressed on those before, weighted by their variances: the slope is 1 if arms are as good
-    as they were, and 0 if the rewards don't distinguish them any more. If the arms did differ before (F test,
-    p < .001), the differences are gone if the slope is below .6 (one-sided, p < .01).
+    The arms' means now are regressed on their means before, weighted by the inverse variances. The slope is 1 if the
+    arms are as good as they were, and 0 if the rewards don't distinguish them any more. If the arms did differ before
+    (F test, p < .001), the differences are gone if the slope is below .6 (one-sided, p < .01).
     """
-    old, new = by_part(before), by_part(now)
+    old, new = group_by_part(before), group_by_part(now)
     arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
     if len(arms) < LEVELLED_ARMS:
         return None
@@ -95,14 +99,15 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
 
     old_means, old_variances = _means_with_variances([old[arm] for arm in arms])
     new_means, new_variances = _means_with_variances([new[arm] for arm in arms])
-    total, chance = float(np.var(old_means, ddof=1)), max(float(old_variances.mean()), LEAST_ERROR)
-    freedom = sum(len(old[arm]) for arm in arms) - len(arms)
-    if fdtrc(len(arms) - 1, freedom, total / chance) >= DIFFERED:
+    total_variance = float(np.var(old_means, ddof=1))
+    chance_variance = max(float(old_variances.mean()), LEAST_ERROR)
+    degrees_of_freedom = sum(len(old[arm]) for arm in arms) - len(arms)
+    if fdtrc(len(arms) - 1, degrees_of_freedom, total_variance / chance_variance) >= DIFFERED:
         return None
     # The variance of the old means beyond chance. Errors in the old means make the slope too flat: `correction` is the
     # factor that undoes this.
-    beyond_chance = total - chance
-    correction = total / beyond_chance
+    beyond_chance = total_variance - chance_variance
+    correction = total_variance / beyond_chance
     weight = 1 / np.maximum(new_variances, LEAST_ERROR)
     centred = old_means - np.average(old_means, weights=weight)
     squares = float((weight * centred**2).sum())
@@ -112,7 +117,7 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
 
 
 def _means_with_variances(groups: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each group of values, and that mean's variance, from the pooled variance within the groups."""
+    """The mean of each group of values, and each mean's variance, from the pooled variance within the groups."""
     sizes = np.array([len(group) for group in groups])
     squares = sum(float(np.var(group)) * len(group) for group in groups)
     within = squares / max(1, int(sizes.sum()) - len(groups))

@@ -46,12 +46,13 @@ LONGEST_WAIT = dt.timedelta(days=2)
 # The most claims that a flag lists, and the most characters of what an agent submitted afterwards.
 MAX_CLAIMS, MAX_CHARACTERS = 5, 200
 # Reasons for which nothing is judged until somebody acts.
-OUT = frozenset({Reason.QUOTA_EXHAUSTED, Reason.AUTH})
+OUTAGES = frozenset({Reason.QUOTA_EXHAUSTED, Reason.AUTH})
 
 
 def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
-    """A finding if too many sessions were flagged, with how many of them still wait for a grade."""
-    count, waiting = sum(each.n for each in flags), sum(each.open for each in flags)
+    """A finding if too many sessions were flagged. It says how many of them still wait for a grade."""
+    count = sum(flagged.n for flagged in flags)
+    waiting = sum(flagged.open for flagged in flags)
     if is_too_often(count):
         todo = "The page of each session says why."
         if waiting == 0:
@@ -88,10 +89,11 @@ def _summarize_ungraded(flags: Sequence[Flagged]) -> Iterable[Finding]:
     summarize=_summarize_ungraded,
 )
 def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -> str:
-    """Why the session is flagged: it left work that everybody can see, and no grade accounts for that work; else "".
+    """Why the session should be flagged; empty if it shouldn't be.
 
-    A judge's or a person's verdict always accounts for it. So does a trajectory's grade that saw the work, unless a
-    requested verdict is overdue; a site without a judge has an alarm of its own.
+    It should be if it left work that everybody can see, and no grade accounts for that work. A judge's or a person's
+    verdict always accounts for it. A trajectory grade does if the trajectory saw the work, unless a requested verdict
+    is overdue. (A site without a judge has an alarm of its own.)
     """
     if any(source in grades and grades[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
         return ""
@@ -102,7 +104,7 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     # there is no judge any more.
     jobs = session.judge_jobs.filter(purpose=Purpose.VERDICT, state__in=(*OPEN_STATES, JobState.ABANDONED))
     job = jobs.exclude(reason=Reason.NOT_CONFIGURED).order_by("-pk").first()
-    if not lacks_verdict(job, now, is_accounted=is_accounted(grades), fails=first_judge_fails):
+    if not lacks_verdict(job, now, is_accounted=is_accounted(grades), judge_fails=first_judge_fails):
         return ""
     if job is None or not is_overdue(job, now):
         return f"{work}, but no reliable grade"
@@ -110,16 +112,19 @@ def impossible_pair(session: Session, grades: CurrentGrades, now: dt.datetime) -
     return f"{work}, but no judge or person has graded the session; it {wait}"
 
 
-def lacks_verdict(job: JudgeJob | None, now: dt.datetime, *, is_accounted: bool, fails: Callable[[], bool]) -> bool:
-    """Whether a session with work but without a verdict should be flagged now. `job`: the last request for the verdict.
+def lacks_verdict(
+    job: JudgeJob | None, now: dt.datetime, *, is_accounted: bool, judge_fails: Callable[[], bool]
+) -> bool:
+    """Whether a session with work but without a verdict should be flagged now.
 
-    It should if its verdict is overdue, whatever a fallback says. Before that, only if no fallback accounts for the
-    work either (`is_accounted`), and no verdict was requested or the judge is out. `fails` returns whether the judge's
-    calls fail; it is called only if that matters.
+    `job` is the last request for the verdict, `is_accounted` says whether a fallback grade accounts for the work, and
+    `judge_fails` returns whether the judge's calls fail (it is called only if that matters). An overdue verdict is
+    flagged whatever the fallback grade. Otherwise a session is flagged only if no fallback grade accounts for its work
+    and no verdict can be expected, because none was requested or the judge is out.
     """
     if job is not None and is_overdue(job, now):
         return True
-    return not is_accounted and (job is None or job.reason in OUT or fails())
+    return not is_accounted and (job is None or job.reason in OUTAGES or judge_fails())
 
 
 def is_overdue(job: JudgeJob, now: dt.datetime) -> bool:
@@ -151,9 +156,10 @@ def independent_work(session: Session) -> str:
 
 
 def is_accounted(grades: CurrentGrades) -> bool:
-    """Whether a trajectory saw the work in the log. One from facts alone only repeats what the caller claims.
+    """Whether a trajectory grade shows that the trajectory saw the work in the log.
 
-    It compares a fallback with the floor only, never a verdict: an honest judge may give .1 to a session with commits.
+    A trajectory from facts alone doesn't count: it only repeats what the caller claims. Only this fallback grade is
+    compared with the threshold, never a verdict: an honest judge may give .1 to a session with commits.
     """
     trajectory = grades.get(Source.TRAJECTORY)
     if trajectory is None or trajectory.value is None:
@@ -168,10 +174,11 @@ def first_judge_fails() -> bool:
 
 # Shorter files may be equal by chance: "# Done", an empty patch.
 LEAST_BYTES = 200
-# Not facts, which may be equal by chance, too: that all checks passed. Who owns the commits in them is another rule.
-KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH)
+# Not facts: they may be equal by chance, for example that all checks passed. Another rule checks who owns the commits
+# in them.
+COMPARED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH)
 # How many of the latest files of a kind are compared.
-LATEST = 20
+LATEST_FILES = 20
 
 
 @flag_rule(
@@ -194,25 +201,26 @@ def repeated(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str
 
     An agent that submits "the last log" instead of each session's own has sessions graded on others' work.
     """
-    files = [row for row in session.evidence.all() if row.kind in KINDS]
-    copies = Evidence.objects.filter(session__is_sample=session.is_sample, kind__in=KINDS).exclude(session=session)
-    if not copies.filter(sha256__in={row.sha256 for row in files}).exists() and not any(
-        row.problem == Reason.LOG_OVERWRITTEN for row in files
-    ):
+    files = [row for row in session.evidence.all() if row.kind in COMPARED_KINDS]
+    others = Evidence.objects.filter(session__is_sample=session.is_sample, kind__in=COMPARED_KINDS)
+    others = others.exclude(session=session)
+    has_copies = others.filter(sha256__in={row.sha256 for row in files}).exists()
+    if not has_copies and not any(row.problem == Reason.LOG_OVERWRITTEN for row in files):
         return ""
     # `earlier` is the first copy of a file, unless it came with a parent or subagent of this session. If this session's
     # file was observed, a copy that another agent only claims to have doesn't count: it could be anybody's.
-    earlier = copies.filter(sha256=OuterRef("sha256"), pk__lt=OuterRef("pk"))
-    own = Q(session__agent=session.agent_id)
-    earlier = earlier.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
+    earlier = others.filter(sha256=OuterRef("sha256"), pk__lt=OuterRef("pk"))
+    is_of_same_agent = Q(session__agent=session.agent_id)
+    earlier = earlier.filter(is_of_same_agent | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
     earlier = earlier.exclude(session__log__part_of=session).exclude(session__parts__session=session)
-    rows = session.evidence.filter(kind__in=KINDS).annotate(earlier=Subquery(earlier.order_by("pk").values("pk")[:1]))
+    rows = session.evidence.filter(kind__in=COMPARED_KINDS)
+    rows = rows.annotate(earlier=Subquery(earlier.order_by("pk").values("pk")[:1]))
     by_kind: dict[str, list[Evidence]] = defaultdict(list)
     for row in rows.order_by("pk"):
         by_kind[row.kind].append(row)
     problems = []
-    for kind in KINDS:
-        latest = by_kind[kind][-LATEST:]
+    for kind in COMPARED_KINDS:
+        latest = by_kind[kind][-LATEST_FILES:]
         if not latest or not all(_is_copy(row) or row.problem == Reason.LOG_OVERWRITTEN for row in latest):
             continue
         last = latest[-1]
@@ -252,7 +260,10 @@ def _is_copy(row: Evidence) -> bool:
     ),
 )
 def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Two agents claim the same work. The claim that was received first counts; people look at both sessions."""
+    """Which work of the session another agent claimed first, as text; empty if none.
+
+    The claim that was received first counts, and people look at both sessions.
+    """
     claims = material.owned_by_other_agents(session)
     if not claims:
         return ""
@@ -264,8 +275,8 @@ def contended(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> st
 def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
     """A finding for each harness with open flags."""
     counts: Counter[str] = Counter()
-    for each in flags:
-        counts[each.harness or UNKNOWN_HARNESS] += each.open
+    for flagged in flags:
+        counts[flagged.harness or UNKNOWN_HARNESS] += flagged.open
     for harness, count in sorted(counts.items()):
         if not count:
             continue
@@ -293,7 +304,10 @@ def _summarize_unreadable(flags: Sequence[Flagged]) -> Iterable[Finding]:
     summarize=_summarize_unreadable,
 )
 def unreadable_log(_session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """A harness has changed its log's format: without this rule, its sessions would all look alike."""
+    """Why the session's log can't be read, as text; empty if it can.
+
+    Without this rule, all sessions of a harness that has changed its log's format would look alike.
+    """
     trajectory = grades.get(Source.TRAJECTORY)
     return trajectory.detail if trajectory is not None and trajectory.reason is Reason.FORMAT_BLIND else ""
 
@@ -314,7 +328,10 @@ def unreadable_log(_session: Session, grades: CurrentGrades, _now: dt.datetime) 
     ),
 )
 def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """An agent may not take its own session out of the bandits."""
+    """The outcome that the agent claimed without evidence, as text; empty if there is none.
+
+    An agent may not take its own session out of the bandits.
+    """
     if session.outcome_claimed not in NO_REWARD or session.outcome in NO_REWARD:
         return ""
     claim = f"{session.outcome_claimed} ({session.claim_reason})"
@@ -341,7 +358,10 @@ def unsupported_outcome(session: Session, _grades: CurrentGrades, _now: dt.datet
     ),
 )
 def unsteady_judge(_session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """If three readings of a session differ widely, its verdict says little about it."""
+    """How far the three readings of the session are apart, as text; empty if they agree.
+
+    If they differ widely, the verdict says little about the session.
+    """
     judge = grades.get(Source.JUDGE)
     if judge is None or not judge.samples or judge.readings_agree or Source.HUMAN in grades:
         return ""
@@ -383,7 +403,7 @@ def _find_contested(now: dt.datetime) -> Iterable[Finding]:
     ),
 )
 def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """Artifacts and judge contradict each other, and reading the session again has not settled it, or not fully."""
+    """How artifacts and judge contradict each other, as text; empty if they don't or another reading may settle it."""
     if Source.HUMAN in grades or not _is_judged(grades) or session.outcome in NO_REWARD or not contests(grades):
         return ""
     above = f"its artifacts would earn {number(gap(grades))} more than the judge’s verdict"
@@ -410,7 +430,7 @@ def contested(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str
     summarize=too_many_of_an_agent("In seven days, {count} sessions of {agent} claimed far more than the judge saw."),
 )
 def claimed_above(session: Session, grades: CurrentGrades, _now: dt.datetime) -> str:
-    """An agent claims far more than its judge saw. The verdict stands, and people are informed."""
+    """How much more the agent claims than the judge saw, as text; empty if it isn't far more. The verdict stands."""
     if Source.HUMAN in grades or not _is_judged(grades) or session.outcome in NO_REWARD:
         return ""
     if gap(grades) <= CONTESTED_ABOVE or not is_claimed(grades):
@@ -443,7 +463,10 @@ def _is_judged(grades: CurrentGrades) -> bool:
     ),
 )
 def late_word(session: Session, _grades: CurrentGrades, _now: dt.datetime) -> str:
-    """An agent may try to withdraw, recategorise or redate a session once it knows what the session is worth."""
+    """The agent's later claims about the session that nobody has answered, as text; empty if there are none.
+
+    An agent may try to withdraw, recategorise or redate a session once it knows what the session is worth.
+    """
     unanswered = [row for row in session.proposals.all() if row.answered_at is None]
     summaries = [
         f"{ProposedField(row.field).words}: {row.summary}" for row in unanswered if row.field != ProposedField.TITLE

@@ -14,14 +14,14 @@ from itertools import accumulate, groupby
 LEVEL = 0.001
 # For an arm with an open alarm the limit is this many times higher, so that the alarm does not come and go.
 STAYING = 10
-# How many own sessions the other arms' rate counts as, in an arm's usual rate.
+# In an arm's usual rate, the other arms' rate counts as much as this many of the arm's own sessions.
 SHRINKAGE = 20
 # The highest usual rate, so that an arm that was never graded is found as well.
 MOST_USUAL = 0.5
 
 
 class SessionEnding(StrEnum):
-    """How a session ended. The last two don't show how good it was."""
+    """How a session ended. UNSCORED and INFRASTRUCTURE don't show how good it was."""
 
     GRADED = "graded"
     UNSCORED = "unscored"
@@ -43,10 +43,10 @@ class ObservedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streak:
-    """A run of `sessions` without a grade, of one `arm` or, if that is None, of several.
+    """A run of `sessions` without a grade, of one arm; `arm` is None for a run over several arms.
 
-    `usual` is the usual share of such sessions, in (0, .5], `others` that of the other arms, in [0, 1] (None for a run
-    of several arms).
+    `usual` is the usual share of sessions without a grade, in (0, .5]. `others` is this share in the other arms, in
+    [0, 1]; None for a run over several arms.
     """
 
     arm: str | None
@@ -62,8 +62,9 @@ class Streak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
-    """An arm whose `died` of `n` sessions ended by infrastructure, against `others_died` of `others`; `p` by Fisher's
-    exact test, one-sided.
+    """An arm of whose `n` sessions infrastructure ended `died`, more often than in the other arms.
+
+    There it ended `others_died` of `others` sessions. `p` is the p-value of Fisher's exact test, one-sided.
     """
 
     arm: str
@@ -76,40 +77,45 @@ class Excess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreakReport:
-    """What is too frequent for chance. A session in a streak of several arms is in nothing else."""
+    """What is too frequent for chance. A session in a streak over several arms is in no other streak or excess."""
 
     streaks: tuple[Streak, ...]
     excesses: tuple[Excess, ...]
 
 
-def find(sessions: Sequence[ObservedSession], open_alarms: Collection[str | None] = ()) -> StreakReport:
+def find_streaks(sessions: Sequence[ObservedSession], open_alarms: Collection[str | None] = ()) -> StreakReport:
     """What is too frequent for chance in these sessions of one bandit, in order of time.
 
-    `open_alarms`: the arms with an open alarm; None for several at once.
+    `open_alarms`: the arms with an open alarm, and None if there is an alarm about several arms.
     """
 
     def level(arm: str | None) -> float:
         return LEVEL * STAYING if arm in open_alarms else LEVEL
 
     outages = _streaks_of_several_arms(sessions, level(None))
-    in_outage = {each.key for streak in outages for each in streak.sessions}
-    rest = [each for each in sessions if each.key not in in_outage]
-    arms = sorted({each.arm for each in rest})
+    keys_in_outages = {session.key for streak in outages for session in streak.sessions}
+    outside_outages = [session for session in sessions if session.key not in keys_in_outages]
+    arms = sorted({session.arm for session in outside_outages})
     # The level is divided by the number of comparisons.
-    streaks = [streak for arm in arms for streak in _streaks_of_arm(arm, rest, level(arm) / len(arms))]
-    excesses = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
-    return StreakReport(streaks=(*outages, *streaks), excesses=tuple(each for each in excesses if each is not None))
+    streaks = [streak for arm in arms for streak in _streaks_of_arm(arm, outside_outages, level(arm) / len(arms))]
+    excesses = (_excess(arm, outside_outages, level(arm) / len(arms)) for arm in arms)
+    return StreakReport(
+        streaks=(*outages, *streaks), excesses=tuple(excess for excess in excesses if excess is not None)
+    )
 
 
 def _streaks_of_several_arms(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
-    """Runs over the sessions of all arms that are too long for chance, even without the arm that has most of each."""
-    missing = _missing_before(sessions)
-    tries = len(sessions) - missing[-1] + 1
+    """Runs over the sessions of all arms that are too long for chance.
+
+    They must be too long even without the sessions of the arm that has most sessions of the run.
+    """
+    missing_before = _missing_before(sessions)
+    tries = len(sessions) - missing_before[-1] + 1
     streaks = []
     for start, run in _runs(sessions):
-        usual = min(_share(missing[start], start), MOST_USUAL)
+        usual = min(_share(missing_before[start], start), MOST_USUAL)
         streak = Streak(arm=None, sessions=run, usual=usual, others=None)
-        most = Counter(each.arm for each in run).most_common(1)[0][1]
+        ((_arm, most),) = Counter(session.arm for session in run).most_common(1)
         if _is_rare(streak, tries, level) and usual ** (len(run) - most) < level:
             streaks.append(streak)
     return streaks
@@ -120,15 +126,17 @@ def _streaks_of_arm(arm: str, sessions: Sequence[ObservedSession], level: float)
 
     The usual rate is that of the other arms up to the end of the run, and that of this arm before the run.
     """
-    own = [each for each in sessions if each.arm == arm]
-    position = {each.key: number for number, each in enumerate(sessions, start=1)}
-    missing, own_missing = _missing_before(sessions), _missing_before(own)
-    tries = len(own) - own_missing[-1] + 1
+    own = [session for session in sessions if session.arm == arm]
+    position = {session.key: number for number, session in enumerate(sessions, start=1)}
+    missing_before = _missing_before(sessions)
+    own_missing_before = _missing_before(own)
+    tries = len(own) - own_missing_before[-1] + 1
     streaks = []
     for start, run in _runs(own):
-        end, own_end = position[run[-1].key], start + len(run)  # the sessions up to the end of the run, all and own
-        others = _share(missing[end] - own_missing[own_end], end - own_end)
-        usual = min((SHRINKAGE * others + own_missing[start]) / (SHRINKAGE + start), MOST_USUAL)
+        # How many sessions of all arms, and of this arm, there are up to the end of the run.
+        end, own_end = position[run[-1].key], start + len(run)
+        others = _share(missing_before[end] - own_missing_before[own_end], end - own_end)
+        usual = min((SHRINKAGE * others + own_missing_before[start]) / (SHRINKAGE + start), MOST_USUAL)
         streak = Streak(arm=arm, sessions=run, usual=usual, others=others)
         if _is_rare(streak, tries, level):
             streaks.append(streak)
@@ -145,25 +153,25 @@ def _is_rare(streak: Streak, tries: int, level: float) -> bool:
 
 
 def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Excess | None:
-    """The excess of an arm whose sessions are ended by infrastructure more often than the others'; None if p ≥ level.
+    """The excess of an arm whose sessions infrastructure ends more often than those of other arms; None if p ≥ level.
 
-    By Fisher's exact test, one-sided: if `ended` of all sessions, chosen at random, were ended by infrastructure, with
-    which probability would at least as many of them be this arm's?
+    Fisher's exact test, one-sided: `all_died` of all sessions were ended by infrastructure. If these were chosen at
+    random, how probable is it that at least as many of them are this arm's?
     """
-    own = [each for each in sessions if each.arm == arm]
-    died = [each for each in own if each.ending is SessionEnding.INFRASTRUCTURE]
-    ended = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in sessions)
+    own = [session for session in sessions if session.arm == arm]
+    died = [session for session in own if session.ending is SessionEnding.INFRASTRUCTURE]
+    all_died = sum(session.ending is SessionEnding.INFRASTRUCTURE for session in sessions)
     n, others = len(own), len(sessions) - len(own)
     if not died or not others:
         return None
-    ln_ways = _ln_choose(len(sessions), ended)
+    ln_ways = _ln_choose(len(sessions), all_died)
     p = math.fsum(
-        math.exp(_ln_choose(n, k) + _ln_choose(others, ended - k) - ln_ways)
-        for k in range(max(len(died), ended - others), min(n, ended) + 1)
+        math.exp(_ln_choose(n, k) + _ln_choose(others, all_died - k) - ln_ways)
+        for k in range(max(len(died), all_died - others), min(n, all_died) + 1)
     )
     if p >= level:
         return None
-    return Excess(arm=arm, died=tuple(died), n=n, others_died=ended - len(died), others=others, p=p)
+    return Excess(arm=arm, died=tuple(died), n=n, others_died=all_died - len(died), others=others, p=p)
 
 
 def _ln_choose(n: int, k: int) -> float:
@@ -185,7 +193,7 @@ def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[Observed
 
 def _missing_before(sessions: Iterable[ObservedSession]) -> list[int]:
     """How many of the first 0, 1, 2, … sessions have no grade."""
-    return list(accumulate((each.is_missing for each in sessions), initial=0))
+    return list(accumulate((session.is_missing for session in sessions), initial=0))
 
 
 def _share(missing: int, n: int) -> float:

@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 def inspect_session(session: Session, *, alarms: bool = True) -> bool:
     """Apply the flag rules to a freshly settled session, in the caller's transaction. Returns whether a flag changed.
 
-    `alarms`: also update the alarms; otherwise the caller does so later.
+    `alarms`: whether to update the alarms now; otherwise the caller does so later.
     """
-    flagged = inspect_flags(session, timezone.now())
+    flags_changed = inspect_flags(session, timezone.now())
     if alarms:
         refresh_alarms()
-    return flagged
+    return flags_changed
 
 
 def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
@@ -36,12 +36,13 @@ def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 
 
 def refresh_alarms(now: dt.datetime | None = None) -> None:
-    """Run the rules without an interval; of flag rules, only the summaries of their flags.
+    """Run the rules without an interval. Of flag rules, only the summaries of their flags are computed.
 
-    Called at each intake and at each answer of a judge, so these rules make only some indexed queries.
+    Called at each intake and at each answer of a judge, so these rules make only a few indexed queries.
     """
     now = now or timezone.now()
-    flags, open_alarms = recent_flags(now), list(Alarm.objects.filter(resolved_at=None))
+    flags = recent_flags(now)
+    open_alarms = list(Alarm.objects.filter(resolved_at=None))
     for rule in RULES.values():
         if rule.every is None:
             findings = rule.summarize_flags(flags.get(rule.id, ())) if isinstance(rule, FlagRule) else rule.find(now)
@@ -49,8 +50,9 @@ def refresh_alarms(now: dt.datetime | None = None) -> None:
 
 
 def acknowledge(alarm: Alarm, user: User) -> bool:
-    """Acknowledge an alarm, which closes one about a rate. False if somebody else was first."""
-    rule, now = RULES.get(alarm.rule), timezone.now()
+    """Acknowledge an alarm. If its rule is about a rate, this closes the alarm. False if somebody else was first."""
+    rule = RULES.get(alarm.rule)
+    now = timezone.now()
     with transaction.atomic():
         unacknowledged = Alarm.objects.filter(pk=alarm.pk, acknowledged_at=None)
         is_first = bool(unacknowledged.update(acknowledged_at=now, acknowledged_by=user))
@@ -62,7 +64,7 @@ def acknowledge(alarm: Alarm, user: User) -> bool:
 def refresh_afterwards(*, flagged: bool) -> None:
     """Call `refresh_alarms` if the transaction that was just committed changed a flag (`flagged`).
 
-    Otherwise, and if other writers keep the database busy for too long, the next sweep does so, in seconds.
+    If it did not, or if other writers keep the database busy for too long, the next sweep does so in a few seconds.
     """
     if not flagged:
         return
@@ -105,10 +107,11 @@ def is_due(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool
 
 
 def claim_run(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:
-    """Record that the rule runs now; False if another process has done so."""
+    """Record that the rule runs now. False if another process has recorded a run since `ran` was read."""
     if rule.id in ran:
         return RuleRun.objects.filter(rule=rule.id, ran_at=ran[rule.id]).update(ran_at=now) == 1
-    return RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
+    _run, is_first = RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})
+    return is_first
 
 
 def watch_at_night(now: dt.datetime | None = None) -> None:

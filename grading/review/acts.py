@@ -46,7 +46,7 @@ class HistoryKind(TextChoices):
 class HistoryEntry:
     """One act. `what` is a short clause ("graded .80"), `why` the person's own words.
 
-    `answer` is the row of an answer or undo, with everything that was on the screen.
+    `session` is the session that the act is about, if any. For an answer or an undo, `answer` is its row.
     """
 
     at: dt.datetime
@@ -65,7 +65,7 @@ class HistoryEntry:
 
     @property
     def reward(self) -> Mapping[str, Any]:
-        """{"before", "after", "source_before"} of the reward, in [0, 1] or None; empty if the act has none."""
+        """The reward's {"before", "after", "source_before"}; empty if the act changed no reward. Values may be None."""
         reward = self.effects.get("reward") or {}
         if reward.get("source_before") == Source.FLOOR:
             return {**reward, "before": None}  # answers of earlier versions stored the floor
@@ -79,16 +79,16 @@ _WITHOUT_GRADE = {
 }
 
 
-def describe(answer: ReviewAnswer) -> str:
+def describe_answer(answer: ReviewAnswer) -> str:
     """An answer as a clause."""
     kind = Answer(answer.answer)
     if kind is Answer.UNDO:
-        return f"undid “{describe(answer.undoes)}”" if answer.undoes else "undid"
+        return f"undid “{describe_answer(answer.undoes)}”" if answer.undoes else "undid"
     if kind in _WITHOUT_GRADE:
         return _WITHOUT_GRADE[kind]
     verb = "accepted" if kind is Answer.ACCEPT else "graded"
-    beside = "" if answer.grade_id else ", in addition to the grade in force"
-    return f"{verb} {number(answer.value)}{beside}"
+    is_opinion = not answer.grade_id
+    return f"{verb} {number(answer.value)}" + (", in addition to the grade in force" if is_opinion else "")
 
 
 def describe_reveal(row: Reveal) -> str:
@@ -105,7 +105,7 @@ def describe_run(row: JudgeRun) -> str:
 
 
 def describe_policy(row: JudgePolicy) -> str:
-    """The numbers of a judge's policy."""
+    """The numbers of a judge's policy, as text."""
     budget = "no budget" if row.daily_budget_usd is None else f"${row.daily_budget_usd:.2f} a day"
     return (
         f"{budget}; {number(row.reserved_share)} kept for new sessions; "
@@ -126,5 +126,5 @@ def describe_setting(row: LogEntry) -> str:
 
 
 def event_details(row: AuditEvent) -> str:
-    """The details of an event with the address that it came from."""
+    """The details of an event, and the address that it came from if it is known."""
     return "; ".join(filter(None, [row.detail, f"from {row.address}" if row.address else ""]))

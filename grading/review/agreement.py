@@ -35,23 +35,23 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """`n` pairs: `bias` is the mean gap in [−1, 1], `error` the mean absolute gap in [0, 1]. None where n is 0."""
+    """The mean gap (`bias`, in [−1, 1]) and the mean absolute gap (`error`, in [0, 1]) of `n` pairs; None if n is 0."""
 
     n: int
     bias: MeanEstimate | None = None
     error: MeanEstimate | None = None
 
 
-def agreement(pairs: Sequence[JudgeHumanPair]) -> Agreement:
+def measure_agreement(pairs: Sequence[JudgeHumanPair]) -> Agreement:
     """Bias and mean absolute error over independent pairs."""
     if not pairs:
         return Agreement(n=0)
     weights = [1 / pair.probability for pair in pairs]
-    bias = estimate([pair.gap for pair in pairs], weights, low=-1)
-    return Agreement(n=len(pairs), bias=bias, error=estimate([abs(pair.gap) for pair in pairs], weights, low=0))
+    bias = estimate_mean([pair.gap for pair in pairs], weights, low=-1)
+    return Agreement(n=len(pairs), bias=bias, error=estimate_mean([abs(pair.gap) for pair in pairs], weights, low=0))
 
 
-def estimate(values: Sequence[float], weights: Sequence[float], *, low: float) -> MeanEstimate:
+def estimate_mean(values: Sequence[float], weights: Sequence[float], *, low: float) -> MeanEstimate:
     """The weighted mean of `values` (at least one) and a t interval, cut to [low, 1].
 
     Hájek's ratio estimator with its linearised variance and n − 1 degrees of freedom (Särndal, Swensson and Wretman
@@ -60,10 +60,10 @@ def estimate(values: Sequence[float], weights: Sequence[float], *, low: float) -
     from scipy.special import stdtrit
 
     n = len(values)
-    total = sum(weights)
-    mean = sum(w * x for w, x in zip(weights, values, strict=True)) / total
+    total_weight = sum(weights)
+    mean = sum(w * x for w, x in zip(weights, values, strict=True)) / total_weight
     if n == 1:
         return MeanEstimate(mean=mean)
     squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, values, strict=True))
-    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / total
-    return MeanEstimate(mean=mean, low=max(mean - half, low), high=min(mean + half, 1.0))
+    half_width = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / total_weight
+    return MeanEstimate(mean=mean, low=max(mean - half_width, low), high=min(mean + half_width, 1.0))

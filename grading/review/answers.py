@@ -17,7 +17,7 @@ from grading.monitoring.watch import refresh_alarms, reopen_flags
 from grading.review import corrections, queue, records
 from grading.review.claims import FREE
 from grading.review.corrections import CorrectionError
-from grading.review.effects import changes, measure
+from grading.review.effects import changes_as_json, measure
 from grading.review.seen import persons_grade
 from grading.reward import rewards
 from grading.vocabulary import Source
@@ -40,7 +40,7 @@ class ClaimLost(CorrectionError):
 class SubmittedAnswer:
     """A submitted form: the answer, its value in [0, 1] or None, the reason, and what was on the screen.
 
-    `sighted`: given with the rewards or others' answers in view.
+    `sighted`: the person saw the rewards or other people's answers.
     """
 
     answer: Answer
@@ -55,7 +55,7 @@ class SubmittedAnswer:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The arguments of `records.append` besides answer and value."""
+        """The further columns of the answer, for `records.append`."""
         names = ("reason", "claim", "seconds", "bulk", "sighted")
         return {name: getattr(self, name) for name in names}
 
@@ -75,10 +75,11 @@ def submit(
 ) -> ReviewAnswer:
     """Record a person's answer and everything that follows from it, in one transaction.
 
-    A verdict becomes the reward and closes the item; if several people are asked and another person's grade is current,
-    it is stored as an opinion. `seconds` is the time from opening to answering, `bulk` the name of the bulk correction.
-    A repeat from the same page returns the first answer. Raises CorrectionError, StaleReview or ClaimLost; nothing is
-    saved then.
+    A verdict becomes the reward and closes the item. But if several people are asked and another person's grade is
+    current, the verdict is only stored as an opinion. A repeat from the same page returns the first answer.
+
+    `seconds` is the time from opening to answering, `bulk` the name of the bulk correction. Raises CorrectionError,
+    StaleReview or ClaimLost; then nothing is saved.
     """
     submitted = SubmittedAnswer(
         answer=answer,
@@ -92,21 +93,21 @@ def submit(
         sighted=bool(bulk),  # whoever grades many at once has their rewards in view
     )
     with transaction.atomic():
-        locked = _locked(session)
+        locked = _lock(session)
         if submitted.claim:
             # The same answer from the same page: a double click, or a request that was sent again.
-            same_page = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=claim)
-            first = same_page.order_by("-pk").first()
-            if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
-                return first
+            from_same_page = ReviewAnswer.objects.effective().filter(session=locked, reviewer=reviewer, claim=claim)
+            last = from_same_page.order_by("-pk").first()
+            if last is not None and last.answer == answer and (answer is Answer.ACCEPT or last.value == value):
+                return last
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=locked).first()
         # A reviewer whose claim has expired may still answer while nobody else has claimed the item.
         is_claimed = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
         if item is not None and is_claimed and item.claimed_by_id != reviewer.pk:
             raise ClaimLost(item)
         if submitted.answer in VERDICTS:
-            return _verdict(locked, reviewer, submitted, item)
-        return _no_verdict(locked, reviewer, submitted, item)
+            return _record_verdict(locked, reviewer, submitted, item)
+        return _record_skip_or_dismissal(locked, reviewer, submitted, item)
 
 
 def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
@@ -115,7 +116,7 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
     Raises CorrectionError if the answer has no grade, was undone, or is the current verdict already.
     """
     with transaction.atomic():
-        session = _locked(answer.session)
+        session = _lock(answer.session)
         if answer.answer not in VERDICTS or ReviewAnswer.objects.filter(undoes=answer).exists():
             raise CorrectionError(
                 "Only a grade or an exclusion that was not undone can be adopted; choose another answer."
@@ -125,7 +126,8 @@ def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
             raise CorrectionError("Nothing was changed, because this answer is already in force.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
-        row = _graded(session, by, SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True))
+        submitted = SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True)
+        row = _record_current_verdict(session, by, submitted)
         queue.close(session, ItemState.DONE, by)
         return row
 
@@ -136,7 +138,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
     Raises CorrectionError if the answer was undone before, or is an undo itself.
     """
     with transaction.atomic():
-        session = _locked(answer.session)
+        session = _lock(answer.session)
         if answer.answer == Answer.UNDO:
             raise CorrectionError("An undo can’t be undone. Give the answer again.")
         if ReviewAnswer.objects.filter(undoes=answer).exists():
@@ -148,7 +150,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         elif answer.answer == Answer.CANNOT_JUDGE:
             reopen_flags(session, why=DISMISSED)
         refresh_alarms()
-        effects = changes(before, measure(session, before))
+        effects = changes_as_json(before, measure(session, before))
         columns: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, context=context, **columns)
         _update_item(session, reviewer)
@@ -158,9 +160,9 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
 
 
 def last_of(reviewer: User) -> ReviewAnswer | None:
-    """The reviewer's latest answer that was not undone, which the key U undoes; None without any.
+    """The reviewer's latest answer that was not undone: the key U undoes it. None if there is no such answer.
 
-    Annotated with `today`, how many answers they gave today without skips, None for none.
+    It is annotated with `today`, the number of answers that they gave today, skips aside (None for no answers).
     """
     answers = ReviewAnswer.objects.filter(reviewer=reviewer).exclude(answer=Answer.UNDO)
     # Not `effective()`: PostgreSQL expects its join to leave one row, and reads all answers of the reviewer.
@@ -174,8 +176,10 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
 # --- one answer -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
-    """Record a grade, an acceptance or an exclusion. Accepting gives the reward that is shown as a grade."""
+def _record_verdict(
+    session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None
+) -> ReviewAnswer:
+    """Record a grade, an acceptance or an exclusion. To accept is to give the shown reward as a grade."""
     if submitted.answer is Answer.ACCEPT:
         current = rewards.live(session)
         corrections.require_fresh(session, current, submitted.seen_revision, submitted.seen_evidence)
@@ -186,18 +190,18 @@ def _verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item:
             )
         submitted = replace(submitted, value=current.value)
     if item is not None and is_opinion(session, reviewer, item):
-        # An opinion beside the current verdict, which it does not change.
+        # An opinion does not change the current verdict.
         corrections.require_fresh(session, rewards.live(session), submitted.seen_revision, submitted.seen_evidence)
-        corrections.checked(submitted.value, exclude=submitted.answer is Answer.EXCLUDE)
+        corrections.checked_grade(submitted.value, exclude=submitted.answer is Answer.EXCLUDE)
         row = records.append(session, reviewer, submitted.answer, value=submitted.value, **submitted.columns)
     else:
-        row = _graded(session, reviewer, submitted)
+        row = _record_current_verdict(session, reviewer, submitted)
     _update_item(session, reviewer)
     return row
 
 
-def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> ReviewAnswer:
-    """Record a verdict that becomes the reward, with everything that it changed."""
+def _record_current_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer) -> ReviewAnswer:
+    """Record a verdict that becomes the reward, and everything that it changed."""
     before = measure(session)
     context = records.seen_now(session, before.reward, reviewer)
     corrections.record_correction(
@@ -210,7 +214,7 @@ def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> Rev
         seen_evidence=submitted.seen_evidence,
     )
     refresh_alarms()
-    effects = changes(before, measure(session, before))
+    effects = changes_as_json(before, measure(session, before))
     return records.append(
         session,
         reviewer,
@@ -223,8 +227,13 @@ def _graded(session: Session, reviewer: User, submitted: SubmittedAnswer) -> Rev
     )
 
 
-def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
-    """Record a skip, which gives the item back, or "cannot judge", which dismisses it unless others are asked too."""
+def _record_skip_or_dismissal(
+    session: Session, reviewer: User, submitted: SubmittedAnswer, item: ReviewItem | None
+) -> ReviewAnswer:
+    """Record an answer without a verdict: a skip, or "cannot judge".
+
+    A skip gives the item back. "Cannot judge" dismisses the item unless other people are asked too.
+    """
     if submitted.value is not None:
         kind = submitted.answer.value
         raise CorrectionError(f"{kind!r} says no grade, and {submitted.value} came with it; clear one of them.")
@@ -244,8 +253,9 @@ def _no_verdict(session: Session, reviewer: User, submitted: SubmittedAnswer, it
 
 
 def _update_item(session: Session, by: User) -> None:
-    """Close the session's queue item if it has all answers that it needs. Otherwise reopen it, and release this
-    person's claim. Does nothing without an item.
+    """Close the session's queue item if it has all answers that it needs. Otherwise reopen it, and end `by`'s claim.
+
+    Does nothing if the session has no item.
     """
     items = ReviewItem.objects.filter(session=session)
     item = items.first()
@@ -259,13 +269,15 @@ def _update_item(session: Session, by: User) -> None:
         queue.close(session, state, by)
 
 
-def _locked(session: Session) -> Session:
+def _lock(session: Session) -> Session:
+    """The session, read again and locked until the transaction ends."""
     return Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
 
 
 def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
-    """Whether an answer would be an opinion: several people are asked, and another person has graded the session since
-    its item entered the queue.
+    """Whether an answer of this reviewer would be an opinion, because another person's grade is in force already.
+
+    This is so if several people are asked, and another person has graded the session since its item entered the queue.
     """
     if item.state != ItemState.OPEN or item.wanted <= 1:
         return False

@@ -1,6 +1,7 @@
-"""The audit: every act of every person, newest first, read a page at a time from the tables that have the acts as rows.
+"""The audit: every act of every person, newest first, a page at a time.
 
-Each table is paged by keyset and the results are merged, so that the thousandth page costs as much as the first.
+The acts are rows of several tables. Each table is paged by keyset and the results are merged, so that the thousandth
+page costs as much as the first.
 """
 
 import datetime as dt
@@ -33,8 +34,8 @@ from grading.monitoring.rule import title_of
 from grading.review import acts
 from grading.review.acts import HistoryEntry, HistoryKind
 
-PAGE = 50
-CHUNK = 500
+PAGE_SIZE = 50
+CHUNK_SIZE = 500
 # Events that every viewer may see, without the address that they came from.
 EDITS = (AuditKind.CATEGORY, AuditKind.PROJECT)
 ANSWERS = {HistoryKind.ANSWER, HistoryKind.UNDO}
@@ -44,9 +45,9 @@ ANSWERS = {HistoryKind.ANSWER, HistoryKind.UNDO}
 class HistoryFilters:
     """The filters of the audit. None or an empty value does not filter.
 
-    `since` and `until` are days of the site's zone, inclusive. `sessions` are primary keys. `bulk` finds the answers of
-    one bulk correction and their undos. A filter by arm, session or bulk leaves out acts that are about no session.
-    `with_access` includes sign-ins and acts on tokens, people and downloads.
+    `since` and `until` are days of the site's zone, inclusive. `sessions` are primary keys. `bulk` is the name of a
+    bulk correction: it selects the correction's answers and their undos. A filter by arm, session or bulk leaves out
+    acts that are not about a session. `with_access` includes sign-ins and acts on tokens, people and downloads.
     """
 
     person: str = ""
@@ -85,8 +86,8 @@ class HistoryCursor:
 class ActTable:
     """A table whose `rows` are acts.
 
-    `at` and `by` are the columns of the time and of the person's name; `what` and `why` describe a row. A table with
-    several `kinds` has the column `kind`.
+    `at` is the column of the time, `by` that of the person's name. `what` and `why` return the texts about a row. A
+    table with several `kinds` has the column `kind`. `is_access`: the acts are shown only with `with_access`.
     """
 
     kinds: tuple[HistoryKind, ...]
@@ -110,34 +111,34 @@ class ActTable:
             answer=row if isinstance(row, ReviewAnswer) else None,
         )
 
-    def has(self, filters: HistoryFilters) -> bool:
+    def may_have(self, filters: HistoryFilters) -> bool:
         """Whether the table can have rows that pass the filters."""
-        of_a_session = bool(filters.arm) or filters.sessions is not None
+        is_by_session = bool(filters.arm) or filters.sessions is not None
         return (
             (filters.kind is None or filters.kind in self.kinds)
-            and (self.of_session or not of_a_session)
+            and (self.of_session or not is_by_session)
             and (not filters.bulk or self.kinds[0] in ANSWERS)
             and (filters.with_access or not self.is_access)
         )
 
     def filtered(self, filters: HistoryFilters) -> QuerySet[Any]:
         """The rows that pass the filters."""
-        chosen = Q()
+        condition = Q()
         if filters.person:
-            chosen &= Q(**{self.by: filters.person})
+            condition &= Q(**{self.by: filters.person})
         if filters.arm:
-            chosen &= Q(session__category__name=filters.arm)
+            condition &= Q(session__category__name=filters.arm)
         if filters.sessions is not None:
-            chosen &= Q(session__in=filters.sessions)
+            condition &= Q(session__in=filters.sessions)
         if filters.since:
-            chosen &= Q(**{f"{self.at}__gte": midnight(filters.since)})
+            condition &= Q(**{f"{self.at}__gte": midnight(filters.since)})
         if filters.until:
-            chosen &= Q(**{f"{self.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
+            condition &= Q(**{f"{self.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
         if filters.kind and len(self.kinds) > 1:
-            chosen &= Q(kind=filters.kind)
+            condition &= Q(kind=filters.kind)
         if filters.bulk:
-            chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
-        return self.rows.filter(chosen)
+            condition &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
+        return self.rows.filter(condition)
 
 
 def _of_session(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **texts: Any) -> ActTable:
@@ -147,17 +148,20 @@ def _of_session(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **text
 
 
 def _by_user(kind: HistoryKind, rows: QuerySet[Any], at: str, by: str, **texts: Any) -> ActTable:
-    """A table of acts that are not about a session, done by the person in the column `by`. Rows without one are left
-    out.
+    """A table of acts that are not about a session, done by the person in the column `by`.
+
+    Rows without a person are left out.
     """
     acts_of_people = rows.filter(**{f"{by}__isnull": False}).select_related(by)
     return ActTable(kinds=(kind,), rows=acts_of_people, at=at, by=f"{by}__username", **texts)
 
 
 def _answers(kind: HistoryKind, rows: QuerySet[Any]) -> ActTable:
-    beside = rows.select_related("undoes", "undone_by__reviewer", "judge", "settlement")
-    light = beside.defer("settlement__steps", "judge__evidence")
-    return _of_session(kind, light, "created_at", "reviewer", what=acts.describe, why=attrgetter("reason"))
+    related = rows.select_related("undoes", "undone_by__reviewer", "judge", "settlement")
+    without_large_columns = related.defer("settlement__steps", "judge__evidence")
+    return _of_session(
+        kind, without_large_columns, "created_at", "reviewer", what=acts.describe_answer, why=attrgetter("reason")
+    )
 
 
 RUNS = JudgeRun.objects.defer("sessions")
@@ -284,21 +288,21 @@ TABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPage:
-    """A page of the audit; `older` is where the next one begins, None on the last."""
+    """A page of the audit. `older` is where the next page begins; None on the last page."""
 
     acts: list[HistoryEntry]
     older: HistoryCursor | None
 
 
-def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE) -> HistoryPage:
+def read_page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE_SIZE) -> HistoryPage:
     """The newest `size` acts that are older than `before`. A constant number of queries."""
     dated_acts: list[tuple[HistoryCursor, HistoryEntry]] = []
     for index, table in enumerate(TABLES):
-        if not table.has(filters):
+        if not table.may_have(filters):
             continue
         rows = table.filtered(filters)
         if before is not None:
-            # Of acts at the same moment, those of later tables come first, and of one table those of later rows.
+            # Of acts at the same moment, acts of later tables come first; within a table, later rows come first.
             older = Q(**{f"{table.at}__lt": before.at})
             if index < before.table:
                 older = Q(**{f"{table.at}__lte": before.at})
@@ -308,17 +312,18 @@ def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: 
         for row in rows.order_by(f"-{table.at}", "-pk")[: size + 1]:
             act = table.read(row)
             dated_acts.append((HistoryCursor(act.at, index, act.pk), act))
-    dated_acts.sort(key=lambda each: each[0], reverse=True)
+    dated_acts.sort(key=lambda dated: dated[0], reverse=True)
     latest = dated_acts[:size]
-    return HistoryPage(acts=[act for _cursor, act in latest], older=latest[-1][0] if len(dated_acts) > size else None)
+    last_cursor = latest[-1][0] if len(dated_acts) > size else None
+    return HistoryPage(acts=[act for _cursor, act in latest], older=last_cursor)
 
 
-def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:
+def each_act(filters: HistoryFilters) -> Iterator[HistoryEntry]:
     """Every act, newest first, a chunk at a time."""
     before: HistoryCursor | None = None
     while True:
-        part = page(filters, before=before, size=CHUNK)
-        yield from part.acts
-        if part.older is None:
+        chunk = read_page(filters, before=before, size=CHUNK_SIZE)
+        yield from chunk.acts
+        if chunk.older is None:
             return
-        before = part.older
+        before = chunk.older

@@ -11,17 +11,17 @@ from bandit.core.moves import ArmMove
 from grading.models import Alarm, Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers, promises
-from grading.review.corrections import CorrectionError, checked
+from grading.review.corrections import CorrectionError, checked_grade
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
 
-MOST = 200
+MAX_SESSIONS = 200
 VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)
 
 
 class BulkRefused(CorrectionError):
-    """Some of the sessions cannot be corrected, so none was. `problems` has these sessions and the reasons."""
+    """Some sessions cannot be corrected, so nothing was saved. `problems` are these sessions, each with the reason."""
 
     def __init__(self, problems: Sequence[tuple[Session, str]]) -> None:
         self.problems = tuple(problems)
@@ -33,7 +33,7 @@ class BulkRefused(CorrectionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleReward:
-    """A session whose reward changed meanwhile: its settlement before (None if it had none) and now."""
+    """A session whose reward changed while the page was open: its settlement before (None if it had none) and now."""
 
     session: Session
     before: Settlement | None
@@ -52,16 +52,16 @@ class BulkStale(CorrectionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ChosenSession:
     """A session to correct, its current settlement and the rules of its open flags.
 
-    `beside`: an answer would be an opinion and not change the reward.
+    `is_opinion`: an answer would only be an opinion, and would not change the reward.
     """
 
     session: Session
     current: Settlement | None
     flags: tuple[str, ...]
-    beside: bool
+    is_opinion: bool
 
     @property
     def value(self) -> float | None:
@@ -77,44 +77,48 @@ class Chosen:
 class BulkPreview:
     """What a bulk correction would do to `total` sessions.
 
-    `moves` are the changes of rewards that exist before and after. `first` sessions get their first grade, `lost` lose
-    theirs, `same` do not change, and `beside` get an opinion that changes nothing. `flags` would be cleared.
+    `moves` are the changes of the rewards that exist before and after. The other fields are numbers: of sessions that
+    get their first grade, that lose their grade, whose reward is unchanged, and that get an opinion, which changes
+    nothing; and of flags that would be cleared. `arms` are the moves of the bandits' arms.
     """
 
     total: int
     moves: tuple[float, ...]
-    first: int
-    lost: int
-    same: int
-    beside: int
+    first_grades: int
+    lost_grades: int
+    unchanged: int
+    opinions: int
     flags: int
     arms: tuple[ArmMove, ...]
 
 
-def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
-    """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
+def choose(ids: Iterable[int], reviewer: User) -> list[ChosenSession]:
+    """The sessions with these ids, latest first. Unknown ids are left out. A constant number of queries."""
     flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="prefetched_flags")
-    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
-    sessions = list(wanted.select_related("review_item"))
-    settlements = _live(sessions)
+    rows = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
+    sessions = list(rows.select_related("review_item"))
+    settlements = _current_settlements(sessions)
     chosen = []
     for session in sessions:
         item: ReviewItem | None = getattr(session, "review_item", None)
         chosen.append(
-            Chosen(
+            ChosenSession(
                 session=session,
                 current=settlements.get(session.pk),
                 flags=tuple(flag.rule for flag in session.prefetched_flags),  # type: ignore[attr-defined] # prefetched above
-                beside=item is not None and answers.is_opinion(session, reviewer, item),
+                is_opinion=item is not None and answers.is_opinion(session, reviewer, item),
             )
         )
     return chosen
 
 
 def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]:
-    """The current settlements, by session, that a judge or a person decided after the rule flagged it. Two queries."""
-    raised = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
-    rows = Settlement.objects.filter(session__in=raised).select_related("grade").defer("steps").order_by("revision")
+    """By session key, the current settlements that a judge or a person decided after `rule` flagged the session.
+
+    Two queries.
+    """
+    flagged_at = dict(Flag.objects.filter(rule=rule, session__in=ids).values_list("session", "raised_at"))
+    rows = Settlement.objects.filter(session__in=flagged_at).select_related("grade").defer("steps").order_by("revision")
     settlements = {row.session_id: row for row in rows}
     return {
         key: row
@@ -122,35 +126,35 @@ def graded_since_flagged(rule: str, ids: Iterable[int]) -> dict[int, Settlement]
         if row.source in (Source.JUDGE, Source.HUMAN)
         and row.value is not None
         and row.grade is not None
-        and row.grade.created_at > raised[key]
+        and row.grade.created_at > flagged_at[key]
     }
 
 
-def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> BulkPreview:
+def preview(chosen: Sequence[ChosenSession], answer: Answer, value: float | None) -> BulkPreview:
     """The effect of a bulk correction on rewards and bandits; nothing is saved. `value` is for Answer.GRADE.
 
     Raises CorrectionError if the grade is missing or not in [0, 1].
     """
     if answer is Answer.GRADE:
-        value = checked(value, exclude=False)
-    settled = [each for each in chosen if not each.beside]
-    after: dict[int, float | None] = {}
-    for each in settled:
+        value = checked_grade(value, exclude=False)
+    corrected = [row for row in chosen if not row.is_opinion]
+    new_values: dict[int, float | None] = {}  # by session key
+    for row in corrected:
         if answer is Answer.GRADE:
-            after[each.session.pk] = value
+            new_values[row.session.pk] = value
         else:
-            after[each.session.pk] = each.value if answer is Answer.ACCEPT else None
-    pairs = [(each.value, after[each.session.pk]) for each in settled]
-    moves = [new - old for old, new in pairs if old is not None and new is not None and new != old]
+            new_values[row.session.pk] = row.value if answer is Answer.ACCEPT else None
+    before_and_after = [(row.value, new_values[row.session.pk]) for row in corrected]
+    moves = [new - old for old, new in before_and_after if old is not None and new is not None and new != old]
     return BulkPreview(
         total=len(chosen),
         moves=tuple(moves),
-        first=sum(old is None and new is not None for old, new in pairs),
-        lost=sum(old is not None and new is None for old, new in pairs),
-        same=sum(old == new for old, new in pairs),
-        beside=len(chosen) - len(settled),
-        flags=sum(len(each.flags) for each in settled),
-        arms=tuple(promises.effects((each.session, after[each.session.pk]) for each in settled)),
+        first_grades=sum(old is None and new is not None for old, new in before_and_after),
+        lost_grades=sum(old is not None and new is None for old, new in before_and_after),
+        unchanged=sum(old == new for old, new in before_and_after),
+        opinions=len(chosen) - len(corrected),
+        flags=sum(len(row.flags) for row in corrected),
+        arms=tuple(promises.arm_moves((row.session, new_values[row.session.pk]) for row in corrected)),
     )
 
 
@@ -164,26 +168,30 @@ def submit(
     bulk: str,
     alarm: Alarm | None = None,
 ) -> int:
-    """Give the sessions in `revisions` (id to the revision on the screen, 0 for none) one verdict, or none of them.
+    """Give all these sessions the same verdict, each like a single answer. If one can't be saved, none is.
 
-    Each is submitted like a single answer. `bulk` is an idempotency key: a repeat changes nothing. For an `alarm`,
-    sessions that were graded after it flagged them can't be excluded. Returns the number of answers saved under `bulk`.
-    Raises CorrectionError without a reason or for too many sessions, BulkStale, or BulkRefused.
+    `revisions` maps a session's id to the settlement revision that was on the screen (0 for no settlement). `bulk` is
+    an idempotency key: a repeat changes nothing. If the sessions come from an `alarm`, those that were graded after its
+    rule flagged them can't be excluded. Returns the number of answers saved under `bulk`. Raises CorrectionError
+    without a reason or for too many sessions, BulkStale, or BulkRefused.
     """
     if not reason.strip():
         raise CorrectionError("Give a short reason. It is stored with each session.")
-    if not 0 < len(revisions) <= MOST:
-        raise CorrectionError(f"Choose from 1 to {MOST} sessions; {len(revisions)} were chosen.")
+    if not 0 < len(revisions) <= MAX_SESSIONS:
+        raise CorrectionError(f"Choose from 1 to {MAX_SESSIONS} sessions; {len(revisions)} were chosen.")
     with transaction.atomic():
-        sessions = _locked(revisions)
+        sessions = _lock(revisions)
         if saved := ReviewAnswer.objects.filter(bulk=bulk).count():
             return saved
-        current = _live(sessions)
-        current_revisions = {key: settlement.revision for key, settlement in current.items()}
-        changed = [each for each in sessions if current_revisions.get(each.pk, 0) != revisions[each.pk]]
-        if changed:
-            old = {each.pk: each.settlements.filter(revision=revisions[each.pk]).first() for each in changed}
-            stale = [StaleReward(session=each, before=old[each.pk], current=current.get(each.pk)) for each in changed]
+        current = _current_settlements(sessions)
+        stale = []
+        for session in sessions:
+            settlement = current.get(session.pk)
+            current_revision = 0 if settlement is None else settlement.revision
+            if current_revision != revisions[session.pk]:
+                before = session.settlements.filter(revision=revisions[session.pk]).first()
+                stale.append(StaleReward(session=session, before=before, current=settlement))
+        if stale:
             raise BulkStale(stale, len(sessions))
         problems = []
         graded_since: Mapping[int, Settlement] = {}
@@ -218,15 +226,15 @@ def submit(
 
 
 def undo(bulk: str, reviewer: User, reason: str) -> int:
-    """Undo all answers of a bulk correction that were not undone yet, or none of them. Returns how many.
+    """Undo every answer of a bulk correction that still counts, all or nothing. Returns how many.
 
-    Raises CorrectionError without a reason or if there are none.
+    Raises CorrectionError if there is no such answer, or no reason.
     """
     if not reason.strip():
         raise CorrectionError("Give a short reason. It is stored in the history.")
     with transaction.atomic():
         effective = ReviewAnswer.objects.effective().filter(bulk=bulk)
-        _locked(effective.values_list("session", flat=True))
+        _lock(effective.values_list("session", flat=True))
         bulk_answers = list(effective.select_related("session", "grade").order_by("-pk"))
         if not bulk_answers:
             raise CorrectionError("Nothing was changed, because this correction has already been undone.")
@@ -235,13 +243,13 @@ def undo(bulk: str, reviewer: User, reason: str) -> int:
     return len(bulk_answers)
 
 
-def _locked(ids: Iterable[int]) -> list[Session]:
-    """The sessions, locked in the order of their keys, so that two bulk corrections cannot deadlock."""
+def _lock(ids: Iterable[int]) -> list[Session]:
+    """Lock the sessions in the order of their keys, so that two bulk corrections cannot deadlock. Returns them."""
     rows = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=list(ids))
     return list(rows.order_by("pk"))
 
 
-def _live(sessions: Iterable[Session]) -> dict[int, Settlement]:
-    """The current settlement of each session, by the session's key: the one with the highest revision."""
+def _current_settlements(sessions: Iterable[Session]) -> dict[int, Settlement]:
+    """The current settlement of each session (that with the highest revision), by the session's key."""
     rows = Settlement.objects.filter(session__in=sessions).defer("steps").order_by("revision")
     return {row.session_id: row for row in rows}

@@ -1,10 +1,10 @@
 """Hands out the items of the queue. A page claims an item for five minutes by one conditional UPDATE.
 
-Three of every ten places go to the random slice. This is counted for each reviewer, over the places that they answered
-and those that they have claimed. A skipped item does not count: the next one is of the same kind.
+Three of every ten places go to the random slice. The places are counted for each reviewer: those that they answered and
+those that they have claimed. A skipped item does not count: the next item takes its place.
 
-Of a day's first 60 places by impact, one agent's sessions fill at most 20 before those of other agents come, whatever
-their impact. Otherwise an agent that uploads many sessions that look wrong would take all of the reviewers' time.
+Of a day's first 60 places by impact, at most 20 go to one agent's sessions while other agents have any, whatever their
+impact. Otherwise an agent that uploads many sessions that look wrong would take all of the reviewers' time.
 """
 
 import datetime as dt
@@ -25,31 +25,33 @@ from grading.review import places, random_slice
 from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 
 CLAIM = dt.timedelta(minutes=5)
-# How many items a page tries to claim before it reads the list again, as other pages may claim them meanwhile.
+# How many items a page tries to claim before it reads the list again. Other pages may claim them meanwhile.
 TRIED_AT_ONCE = 20
 # The items of the slice that nobody has answered yet, and their random order.
 AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
 BY_TURN = ("rank", "pk")
-# How many of a day's first places by impact one agent's sessions fill before those of other agents come.
-FIRST_PLACES, ONE_AGENTS = 60, 20
+# Of this many first places of a day by impact, at most this many go to one agent while other agents have sessions.
+FIRST_PLACES, MAX_OF_AN_AGENT = 60, 20
+# The columns of an item without a claim.
 FREE = {"claim": "", "claimed_until": None, "claimed_by": None, "place": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """The first items of a queue with their places, in the order in which they are handed out; `all` counts the queue.
+class QueuedItems:
+    """The first items of a queue with their places, in the order in which they are handed out.
 
-    Items that this reviewer cannot get now come last, and their place is None.
+    Items that this reviewer cannot get now come last, and their place is None. `all` is the length of the whole queue.
     """
 
     items: tuple[tuple[ReviewItem, Place | None], ...]
     all: int
 
 
-def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
+def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> QueuedItems:
     """The first `size` items that match the filters, in the order in which this reviewer would get them. Five queries.
 
-    The rows are loaded from `items`. Items that others have claimed and those not `offered_to` the reviewer come last.
+    The rows are loaded from `items`. Items that others have claimed, or that are not `offered_to` the reviewer, come
+    last.
     """
     now = timezone.now()
     queue = waiting(reviewer, filters)
@@ -58,14 +60,16 @@ def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *
     by_impact = _by_impact(queue.annotate(is_others=is_others, all=Window(Count("pk"))), now, "is_others")
     rows = list(by_impact.values_list("pk", "is_others", "all")[:size])
     offered = [pk for pk, is_others, _all in rows if not is_others]
-    turns: list[int] = []
+    by_turn: list[int] = []
     if offered:
-        turns = list(queue.filter(may_claim, AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:size])
-    order: list[tuple[int, Place | None]] = [*_order(offered, turns, _last_places(reviewer), filters)]
-    order += [(pk, None) for pk, is_others, _all in rows if is_others]
-    items_by_pk = {item.pk: item for item in items.filter(pk__in=[pk for pk, _ in order[:size]])}
-    listed = tuple((items_by_pk[pk], place) for pk, place in order[:size] if pk in items_by_pk)
-    return Queued(items=listed, all=rows[0][2] if rows else 0)
+        by_turn = list(queue.filter(may_claim, AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:size])
+    placed: list[tuple[int, Place | None]] = [*_assign_places(offered, by_turn, _last_places(reviewer), filters)]
+    placed += [(pk, None) for pk, is_others, _all in rows if is_others]
+    placed = placed[:size]
+    items_by_pk = {item.pk: item for item in items.filter(pk__in=[pk for pk, _place in placed])}
+    listed = tuple((items_by_pk[pk], place) for pk, place in placed if pk in items_by_pk)
+    length = rows[0][2] if rows else 0
+    return QueuedItems(items=listed, all=length)
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
@@ -76,12 +80,12 @@ def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) ->
         now = timezone.now()
         free = items.filter(unclaimed(now))
         by_impact = _by_impact(free, now).values_list("pk", flat=True)[:TRIED_AT_ONCE]
-        turns = free.filter(AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:TRIED_AT_ONCE]
-        order = _order(list(by_impact), list(turns), _last_places(reviewer, now), filters)
-        for pk, place in order:
+        by_turn = free.filter(AWAITED).order_by(*BY_TURN).values_list("pk", flat=True)[:TRIED_AT_ONCE]
+        candidates = _assign_places(list(by_impact), list(by_turn), _last_places(reviewer, now), filters)
+        for pk, place in candidates:
             if take(ReviewItem(pk=pk), reviewer, claim, place=place):
                 return ReviewItem.objects.with_people().get(pk=pk)
-        if not order:
+        if not candidates:
             return None
 
 
@@ -94,65 +98,71 @@ def take(
     place: Place | None = None,
     now: dt.datetime | None = None,
 ) -> bool:
-    """Claim this item, or renew the claim, by one conditional UPDATE. False if another page has claimed it or it is
-    closed.
+    """Claim this item, or renew the claim, by one conditional UPDATE.
 
-    `from_own_page` also takes over a claim of another page of the same reviewer. Without a `place`, an item that this
-    reviewer had claimed keeps its place. Raises ValueError if `claim` is empty.
+    Returns False if the item is closed, or another page has claimed it. With `from_own_page`, a claim of another page
+    of the same reviewer is taken over. Without a `place`, an item that this reviewer had claimed keeps its place.
+    Raises ValueError if `claim` is empty.
     """
     if not claim:
         raise ValueError("a claim is a random string that the page keeps; got an empty one")
     now = now or timezone.now()
     mine = Q(claimed_by=reviewer) if from_own_page else Q(claimed_by=reviewer, claim=claim)
     free = ReviewItem.objects.open().filter(pk=item.pk).filter(unclaimed(now) | mine)
-    own_place = Case(When(claimed_by=reviewer, then=F("place")), default=Value(""))
-    return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM, place=place or own_place))
+    earlier_place = Case(When(claimed_by=reviewer, then=F("place")), default=Value(""))
+    return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM, place=place or earlier_place))
 
 
 def release(item: ReviewItem, claim: str) -> bool:
-    """Give the item back. False if this page does not have the claim any more."""
+    """Give the item back. Returns False if this page does not have the claim any more."""
     claimed = ReviewItem.objects.filter(pk=item.pk, claim=claim).exclude(claim="")
     return bool(claimed.update(**FREE))
 
 
 def unclaimed(now: dt.datetime) -> Q:
-    """A condition on items: no claim, or one that has expired."""
+    """A condition on items: they have no claim, or their claim has expired."""
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
 
 
 def _by_impact(items: QuerySet[ReviewItem], now: dt.datetime, *first: str) -> QuerySet[Any]:
-    """Order items by the annotations `first`, then by impact, with the day's first places shared among the agents."""
+    """Order items by the annotations `first`, then by impact, with the day's first places divided among the agents."""
     today = ReviewAnswer.objects.effective().filter(yours(), place=Place.IMPACT, created_at__gte=start_of_day(now))
-    counted = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))
-    answered_by_agent = dict(counted)
-    if sum(answered_by_agent.values()) >= FIRST_PLACES:
+    counts = today.exclude(answer=Answer.SKIP).order_by().values_list("session__agent").annotate(Count("pk"))
+    answers_by_agent = dict(counts)
+    if sum(answers_by_agent.values()) >= FIRST_PLACES:
         return items.order_by(*first, *BY_IMPACT)
+    # The number of each item among its agent's items, counted on from the agent's answers of today.
     of_agent = Window(RowNumber(), partition_by=[*first, "session__agent"], order_by=BY_IMPACT)
-    before = [When(session__agent=agent, then=count) for agent, count in answered_by_agent.items()]
-    place = F("of_agent") + Case(*before, default=0, output_field=IntegerField())
+    answers_today = [When(session__agent=agent, then=count) for agent, count in answers_by_agent.items()]
+    place = F("of_agent") + Case(*answers_today, default=0, output_field=IntegerField())
     slice_last, *by_impact = BY_IMPACT
-    # An agent's first ONE_AGENTS items of the day share a place, so that impact orders them. Its others come later.
-    shared = items.annotate(of_agent=of_agent).annotate(agent_place=Greatest(place, ONE_AGENTS))
-    return shared.order_by(*first, slice_last, "agent_place", *by_impact)
+    # An agent's first MAX_OF_AN_AGENT items of the day have the same place, so that impact orders them. Its other items
+    # come later.
+    numbered = items.annotate(of_agent=of_agent).annotate(agent_place=Greatest(place, MAX_OF_AN_AGENT))
+    return numbered.order_by(*first, slice_last, "agent_place", *by_impact)
 
 
-def _order(
-    by_impact: Sequence[int], turns: Sequence[int], last_places: Sequence[bool], filters: QueueFilters
+def _assign_places(
+    by_impact: Sequence[int], by_turn: Sequence[int], last_places: Sequence[bool], filters: QueueFilters
 ) -> list[tuple[int, Place]]:
-    """The items' keys and places in the order in which they are handed out; all by chance in the slice's own list."""
+    """The items' keys and places, in the order in which they are handed out.
+
+    If the list is the random slice itself, all places are by chance. `last_places` is as in `_last_places`.
+    """
     if filters.is_slice:
-        return [(pk, Place.CHANCE) for pk in dict.fromkeys((*turns, *by_impact))]
-    ordered = places.in_order(by_impact, turns, last_places)
-    return [(pk, Place.CHANCE if chance else Place.IMPACT) for pk, chance in ordered]
+        return [(pk, Place.CHANCE) for pk in dict.fromkeys((*by_turn, *by_impact))]
+    ordered = places.in_order(by_impact, by_turn, last_places)
+    return [(pk, Place.CHANCE if is_by_chance else Place.IMPACT) for pk, is_by_chance in ordered]
 
 
 def _last_places(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
-    """Whether each of the reviewer's last places was by chance, the oldest first: of the sessions that they answered,
-    and of those that they have claimed at `now`, if it is given.
+    """Whether each of the reviewer's last places was by chance, the oldest first.
+
+    These are the places of the sessions that they answered and, if `now` is given, of those that they have claimed.
     """
     answers = ReviewAnswer.objects.effective().filter(yours(), reviewer=reviewer).exclude(place="")
     answers = answers.exclude(answer=Answer.SKIP).order_by("-pk")
-    last_places = list(answers.values_list("place", flat=True)[: places.OF - 1])[::-1]
+    last_places = list(answers.values_list("place", flat=True)[: places.PERIOD - 1])[::-1]
     if now is not None:
         claimed = ReviewItem.objects.open().filter(yours(), claimed_by=reviewer, claimed_until__gt=now)
         last_places += claimed.exclude(place="").order_by("claimed_until", "pk").values_list("place", flat=True)

@@ -19,29 +19,31 @@ REASON_NEEDED_ABOVE = 0.2
 
 
 class CorrectionError(Exception):
-    """The correction cannot be recorded. The message says what was expected, what came, and what to do."""
+    """A correction cannot be recorded. The message says what was expected, what came, and what to do."""
 
 
 class StaleReview(CorrectionError):
     """The reward or the evidence changed after the form was opened. Look at what changed, then decide again.
 
-    `before` and `current` are the settlements then and now; `added` is the evidence that arrived since.
+    `before` and `current` are the settlements when the form was opened and now. `added` is the evidence that arrived
+    in between.
     """
 
     def __init__(self, current: Settlement | None, before: Settlement | None, added: Sequence[Evidence]) -> None:
-        self.current, self.before, self.added = current, before, tuple(added)
+        self.current = current
+        self.before = before
+        self.added = tuple(added)
         if current is None or before is None or current.pk == before.pk:
-            now = "" if current is None else f"The reward is {_describe(current)}: {current.sentence} "
-            changed = f"New evidence arrived while this page was open. {now}"
+            reward = "" if current is None else f"The reward is {_describe(current)}: {current.sentence} "
+            changed = f"New evidence arrived while this page was open. {reward}"
         else:
-            was, now = f"you saw {_describe(before)}", f"now it is {_describe(current)}"
             changed = (
-                f"The reward changed while this page was open: {was}, {now}. The explanation is now: "
-                f"{current.sentence} "
+                f"The reward changed while this page was open: you saw {_describe(before)}, now it is "
+                f"{_describe(current)}. The explanation is now: {current.sentence} "
             )
-        listed = ", ".join(f"{row.kind} {row.shown_name}".strip() for row in added)
-        came = f"Evidence added since: {listed}. " if listed else ""
-        super().__init__(f"{changed}{came}Nothing was saved. Check the session, then submit again.")
+        names = ", ".join(f"{row.kind} {row.shown_name}".strip() for row in added)
+        evidence = f"Evidence added since: {names}. " if names else ""
+        super().__init__(f"{changed}{evidence}Nothing was saved. Check the session, then submit again.")
 
 
 class AlreadyUndone(CorrectionError):
@@ -63,17 +65,19 @@ def record_correction(
 ) -> Settlement:
     """Record a person's verdict on a session: a value in [0, 1], or `exclude` for no reward at all.
 
-    `seen_revision` is the settlement that the person saw, `seen_evidence` the `evidence_version`. Raises StaleReview if
-    either has changed, and CorrectionError if neither or both of value and exclude are given, the value is not in
-    [0, 1], or a reason is missing that is needed.
+    `seen_revision` is the revision of the settlement that the person saw, and `seen_evidence` the `evidence_version`.
+    Raises StaleReview if either has changed since. Raises CorrectionError if neither or both of `value` and `exclude`
+    are given, if the value is not in [0, 1], or if a reason is needed but missing.
     """
     with transaction.atomic():
-        live = _locked_settlement(session)
+        live = _lock_and_read_settlement(session)
         require_fresh(session, live, seen_revision, seen_evidence)
-        value = checked(value, exclude=exclude)
+        value = checked_grade(value, exclude=exclude)
         before = rewards.graded_value(live)
-        moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
-        if moves and not reason.strip():
+        needs_reason = exclude or (
+            before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE
+        )
+        if needs_reason and not reason.strip():
             raise CorrectionError(
                 f"Give a short reason, because your grade differs by more than {REASON_NEEDED_ABOVE:g}."
             )
@@ -96,11 +100,12 @@ def record_correction(
 
 
 def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
-    """Withdraw a person's verdict, so that the state before it is restored exactly. Raises CorrectionError if it is not
-    a person's verdict, or was undone before.
+    """Withdraw a person's verdict, so that the state before it is restored exactly.
+
+    Raises CorrectionError if `grade` is not a person's verdict, or was undone before.
     """
     with transaction.atomic():
-        _locked_settlement(grade.session)
+        _lock_and_read_settlement(grade.session)
         if grade.source != Source.HUMAN or grade.reason == Reason.WITHDRAWN:
             raise CorrectionError(f"Only a person's verdict can be undone; this is a {grade.source} row.")
         if Grade.objects.filter(withdraws=grade).exists():
@@ -121,8 +126,8 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
         return settlement
 
 
-def _locked_settlement(session: Session) -> Settlement | None:
-    """The current settlement of a session, which is locked until the transaction ends."""
+def _lock_and_read_settlement(session: Session) -> Settlement | None:
+    """Lock the session until the transaction ends, and return its current settlement."""
     Session.objects.select_for_update().get(pk=session.pk)
     return rewards.live(session)
 
@@ -130,7 +135,10 @@ def _locked_settlement(session: Session) -> Settlement | None:
 def require_fresh(
     session: Session, current: Settlement | None, seen_revision: int | None, seen_evidence: str = ""
 ) -> None:
-    """Raise StaleReview if the reward or the evidence is not what the person saw. None and "" are not compared."""
+    """Raise StaleReview if the reward or the evidence is not what the person saw.
+
+    The reward is not compared if `seen_revision` is None; nor is the evidence if `seen_evidence` is empty.
+    """
     reward_changed = seen_revision is not None and current is not None and current.revision != seen_revision
     evidence_changed = bool(seen_evidence) and seen_evidence != evidence_version(session)
     if not reward_changed and not evidence_changed:
@@ -144,8 +152,11 @@ def _describe(settlement: Settlement) -> str:
     return f"{number(settlement.value)}{by} (settlement {settlement.revision})"
 
 
-def checked(value: float | None, *, exclude: bool) -> float | None:
-    """A value in [0, 1], or None for an exclusion. Raises CorrectionError for neither, both, or another number."""
+def checked_grade(value: float | None, *, exclude: bool) -> float | None:
+    """The grade if it is in [0, 1], or None for an exclusion.
+
+    Raises CorrectionError for a number outside [0, 1], and if a person gave both or neither of grade and exclusion.
+    """
     if exclude and value is not None:
         raise CorrectionError("Give either a grade from 0 to 1 or exclude the session; got both")
     if not exclude and value is None:

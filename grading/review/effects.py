@@ -1,8 +1,8 @@
-"""The effects of one act of a person: every number that depends on the session, measured before and after."""
+"""The effects of one act of a person on a session: what depends on the session, measured before and after."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -13,49 +13,77 @@ from grading.monitoring.alarms import open_alarms
 from grading.reward import rewards
 
 
+class ArmKey(NamedTuple):
+    """The names of a bandit and of one of its arms."""
+
+    bandit: str
+    arm: str
+
+
+class ArmFigures(NamedTuple):
+    """An arm's mean, and the expected number of the bandit's next 100 choices that go to the arm."""
+
+    mean: float
+    share: float
+
+
+class ArmEvidence(NamedTuple):
+    """How many sessions an arm has learned from, and the observations that they count as."""
+
+    sessions: int
+    observations: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What depends on a session, at one moment.
 
-    `arms` are all arms of the bandits that learn from it, by (bandit, arm) as (mean, expected number of the next 100
-    choices); `own` are those that the session ran, and `evidence` has their (sessions, observations). `flags` are the
-    rules of its open flags, `alarms` the texts of all open alarms by (rule, about).
+    `ran` are the arms that the session ran, with their `evidence`. `arms` are all arms of the same bandits. `flags` are
+    the rules of the session's open flags. `alarms` are the texts of all open alarms, by (rule, about).
     """
 
     reward: Settlement | None
-    own: frozenset[tuple[str, str]]
-    arms: Mapping[tuple[str, str], tuple[float, float]]
-    evidence: Mapping[tuple[str, str], tuple[int, float]]
+    ran: frozenset[ArmKey]
+    arms: Mapping[ArmKey, ArmFigures]
+    evidence: Mapping[ArmKey, ArmEvidence]
     flags: frozenset[str]
     alarms: Mapping[tuple[str, str], str]
 
 
 def measure(session: Session, before: Measured | None = None) -> Measured:
-    """Measure a session now. `before` is an earlier measurement whose `own` arms are reused: no act on a grade changes
-    them.
+    """What depends on a session now.
+
+    To measure again after an act, pass the first measurement as `before`: the arms that the session ran are taken from
+    it, since an act on a grade does not change them.
     """
     now = timezone.now()
-    learners = () if before else rewards.learners(session)
-    own = before.own if before else frozenset((each.bandit, each.arm.name) for each in learners)
-    outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({bandit for bandit, _arm in own})}
+    if before:
+        ran = before.ran
+    else:
+        ran = frozenset(ArmKey(learner.bandit, learner.arm.name) for learner in rewards.learners(session))
+    outlooks = {bandit: posterior_of(bandit, now) for bandit in sorted({key.bandit for key in ran})}
     arms = {
-        (bandit, name): (arm.mean, outlook.next_100(name))
+        ArmKey(bandit, name): ArmFigures(arm.mean, outlook.next_100(name))
         for bandit, outlook in outlooks.items()
         for name, arm in outlook.arms.items()
     }
-    believed = {(bandit, arm): outlooks[bandit].arms[arm] for bandit, arm in own}
-    evidence = {key: (arm.sessions, arm.observations) for key, arm in believed.items()}
+    evidence = {}
+    for key in ran:
+        arm = outlooks[key.bandit].arms[key.arm]
+        evidence[key] = ArmEvidence(arm.sessions, arm.observations)
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
     alarms = {(alarm.rule, alarm.about): alarm.detail for alarm in open_alarms()}
     reward = rewards.live(session)
-    return Measured(reward=reward, own=own, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=alarms)
+    return Measured(reward=reward, ran=ran, arms=arms, evidence=evidence, flags=frozenset(flags), alarms=alarms)
 
 
-def changes(before: Measured, after: Measured) -> dict[str, Any]:
-    """The differences as JSON, unrounded. `bandits` has the arms that the session ran, `others` those that moved with
-    them, because the arms of a bandit share its mean and its choices. The text of an alarm that is not open is None.
+def changes_as_json(before: Measured, after: Measured) -> dict[str, Any]:
+    """The differences as JSON, unrounded.
+
+    `bandits` has the arms that the session ran. `others` has the arms that moved with them, because the arms of a
+    bandit share its mean and its choices. The text of an alarm that is not open is None.
     """
-    others = [key for key in before.arms if key not in before.own and before.arms[key] != after.arms[key]]
+    others = [key for key in before.arms if key not in before.ran and before.arms[key] != after.arms[key]]
     alarm_keys = sorted(set(before.alarms) | set(after.alarms))
     alarms = []
     for rule, about in alarm_keys:
@@ -63,19 +91,18 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         text_after = after.alarms.get((rule, about))
         if text_before != text_after:
             alarms.append({"rule": rule, "about": about, "before": text_before, "after": text_after})
-    own = []
-    for key in sorted(before.own):
-        (_, observations_before), (sessions, observations_after) = before.evidence[key], after.evidence[key]
+    ran = []
+    for key in sorted(before.ran):
         evidence = {
-            "sessions": sessions,
-            "observations_before": observations_before,
-            "observations_after": observations_after,
+            "sessions": after.evidence[key].sessions,
+            "observations_before": before.evidence[key].observations,
+            "observations_after": after.evidence[key].observations,
         }
-        own.append(_arm(key, before, after) | evidence)
+        ran.append(_arm_changes(key, before, after) | evidence)
     source = "" if before.reward is None else before.reward.source
     return {
-        "bandits": own,
-        "others": [_arm(key, before, after) for key in others],
+        "bandits": ran,
+        "others": [_arm_changes(key, before, after) for key in others],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
         "alarms": alarms,
@@ -88,17 +115,16 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
 
 
 def moves_of(effects: Mapping[str, Any]) -> list[ArmMove]:
-    """The arms that the session ran, from the JSON of `changes`; empty if it has none."""
-    return [ArmMove(**each, touched=True) for each in effects.get("bandits", ())]
+    """The moves of the arms that the session ran, from the JSON of `changes_as_json`; empty if it ran none."""
+    return [ArmMove(**arm, touched=True) for arm in effects.get("bandits", ())]
 
 
-def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, Any]:
-    (mean, share), (mean_after, share_after) = before.arms[key], after.arms[key]
+def _arm_changes(key: ArmKey, before: Measured, after: Measured) -> dict[str, Any]:
     return {
-        "bandit": key[0],
-        "arm": key[1],
-        "mean_before": mean,
-        "mean_after": mean_after,
-        "share_before": share,
-        "share_after": share_after,
+        "bandit": key.bandit,
+        "arm": key.arm,
+        "mean_before": before.arms[key].mean,
+        "mean_after": after.arms[key].mean,
+        "share_before": before.arms[key].share,
+        "share_after": after.arms[key].share,
     }

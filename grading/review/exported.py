@@ -13,35 +13,35 @@ from grading.models.spending import TOKEN_COLUMNS, sum_tokens
 from grading.review.acts import HistoryEntry
 
 CHUNK = 500
-ACT = (
+ACT_FIELDS = (
     "at", "id", "kind", "person", "what", "reason", "agent", "session", "arm", "answer", "value", "blind_value",
     "revealed", "seconds", "reward_before", "reward_after", "source_before", "holds", "undoes", "undone_at",
     "undone_by", "bulk", "flags_cleared", "slice_probability", "place", "stratum", "settlement_seen", "judge_value",
     "judge_model", "judge_route", "judge_rubric", "judge_version", "evidence_sha256",
 )  # fmt: skip
-PAIR = (
+PAIR_FIELDS = (
     "at", "id", "agent", "session", "arm", "reviewer", "judge_value", "human_blind_value", "human_final_value",
     "revealed", "slice_probability", "place", "drawn_at", "stratum", "judge_model", "judge_route", "judge_rubric",
     "judge_version", "judged_at", "in_chain", "was_shown", "evidence_sha256",
 )  # fmt: skip
 
 # Columns of `SessionFacts`.
-FACTS = (
+FACTS_FIELDS = (
     "harness_version", "reasoning_effort", "permission_mode", "minutes", "active_minutes", "user_turns",
     "interruptions", "refusals", "tool_calls", "known_calls", "failed_calls", "failed_share", "reads_before_edit",
     "unread_edits", "test_runs", "retries", "compactions", "claimed_without_green",
 )  # fmt: skip
-SESSION = (
+SESSION_FIELDS = (
     "ended_at", "agent", "session", "title", "arm", "harness", "model", "outcome", "is_sample", "seconds", "cost_usd",
-    "reward", "source", "final", "weight", "reason", "flagged", "stale", "landed", "project", "task", *FACTS, "tokens",
-    *TOKEN_COLUMNS, "cost_micro", "cost_unknown", "has_subscription", "reported_cost_usd",
+    "reward", "source", "final", "weight", "reason", "flagged", "stale", "landed", "project", "task", *FACTS_FIELDS,
+    "tokens", *TOKEN_COLUMNS, "cost_micro", "cost_unknown", "has_subscription", "reported_cost_usd",
 )  # fmt: skip
 
 
-def of_session(session: Session) -> dict[str, Any]:
-    """The fields of `SESSION`. The session's queryset must have annotated `is_stale`."""
+def session_record(session: Session) -> dict[str, Any]:
+    """A session's record, with the fields SESSION_FIELDS. The session's queryset must have annotated `is_stale`."""
     row: SessionFacts | None = getattr(session, "facts", None)
-    facts = {name: getattr(row, name, None) for name in FACTS}
+    facts = {name: getattr(row, name, None) for name in FACTS_FIELDS}
     landing = getattr(session, "landing", None)
     return {
         "ended_at": session.ended_at,
@@ -75,9 +75,9 @@ def of_session(session: Session) -> dict[str, Any]:
     }
 
 
-def of_act(act: HistoryEntry) -> dict[str, Any]:
-    """The fields of `ACT`; those of an answer are None for other acts."""
-    record: dict[str, Any] = dict.fromkeys(ACT)
+def act_record(act: HistoryEntry) -> dict[str, Any]:
+    """An act's record, with the fields ACT_FIELDS. The fields about an answer are None for other acts."""
+    record: dict[str, Any] = dict.fromkeys(ACT_FIELDS)
     record |= {
         "at": act.at,
         "id": f"{act.kind}-{act.pk}",
@@ -89,7 +89,7 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "reward_after": act.reward.get("after"),
         "source_before": act.reward.get("source_before"),
     }
-    record |= _session(act.session)
+    record |= _session_columns(act.session)
     if act.answer is None:
         return record
     row = act.answer
@@ -107,62 +107,63 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "bulk": row.bulk or None,
         "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
         "settlement_seen": row.settlement.revision if row.settlement else None,
-        **_context(row),
+        **_context_columns(row),
     }
 
 
-def with_effects(act: HistoryEntry) -> dict[str, Any]:
-    """The fields of `ACT` and the nested `effects`, everything that the act changed."""
-    return {**of_act(act), "effects": dict(act.effects)}
+def act_record_with_effects(act: HistoryEntry) -> dict[str, Any]:
+    """An act's record, and as nested `effects` everything that the act changed."""
+    return {**act_record(act), "effects": dict(act.effects)}
 
 
-def pairs() -> Iterator[dict[str, Any]]:
-    """A record for each blind answer on a session of the random slice and each verdict on that session, oldest first.
+def pair_records() -> Iterator[dict[str, Any]]:
+    """A record for each pair of a blind answer and a verdict on the same session of the random slice, oldest first.
 
-    Verdicts that came after the answer are included, because the person had not seen them either.
+    The fields are PAIR_FIELDS. Verdicts that came after the answer are included, because the person had not seen them
+    either.
     """
-    first = Grade.objects.verdicts().first_readings()
-    verdicts = Prefetch("session__grades", first.defer("evidence").order_by("pk"), to_attr="judged")
+    first_readings = Grade.objects.verdicts().first_readings()
+    verdicts = Prefetch("session__grades", first_readings.defer("evidence").order_by("pk"), to_attr="judged")
     related = ("session__agent", "session__category", "session__review_item", "reviewer", "judge")
-    blind = ReviewAnswer.objects.blind().select_related(*related)
-    for row in blind.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
+    answers = ReviewAnswer.objects.blind().select_related(*related)
+    for row in answers.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
         for verdict in row.session.judged:  # type: ignore[attr-defined] # prefetched above
             yield {
                 "at": row.created_at,
                 "id": f"answer-{row.pk}",
-                **_session(row.session),
+                **_session_columns(row.session),
                 "reviewer": row.reviewer.get_username(),
                 "human_blind_value": row.blind_value,
                 "human_final_value": row.value,
                 "revealed": row.revealed,
-                **_context(row),
+                **_context_columns(row),
                 "drawn_at": row.session.review_item.drawn_at,
-                **_identity(verdict),
+                **_verdict_columns(verdict),
                 "judged_at": verdict.created_at,
                 "in_chain": not verdict.parallel,
                 "was_shown": verdict.pk == row.judge_id,
             }
 
 
-def _session(session: Session | None) -> dict[str, Any]:
+def _session_columns(session: Session | None) -> dict[str, Any]:
     if session is None:
         return {}
     arm = session.category.name if session.category else None
     return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
 
 
-def _context(row: ReviewAnswer) -> dict[str, Any]:
+def _context_columns(row: ReviewAnswer) -> dict[str, Any]:
     """The columns about the judge's answer, the evidence, and why the session was in the queue."""
     return {
         "slice_probability": row.slice_probability,
         "place": row.place or None,
         "stratum": row.stratum,
         "evidence_sha256": row.evidence_sha256 or None,
-        **(_identity(row.judge) if row.judge else {}),
+        **(_verdict_columns(row.judge) if row.judge else {}),
     }
 
 
-def _identity(judge: Grade) -> dict[str, Any]:
+def _verdict_columns(judge: Grade) -> dict[str, Any]:
     return {
         "judge_value": judge.value,
         "judge_model": judge.model,

@@ -17,7 +17,7 @@ from grading.models.sessions import Whose
 from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
-# Items that a rule or a person added come first, then by how far a correction is expected to move a reward.
+# First the items that a rule or a person added; among these and the others, by the expected correction of the reward.
 BY_IMPACT = (
     Case(When(entered_as=QueueEntry.SLICE, then=1), default=0, output_field=IntegerField()),
     "-impact",
@@ -29,10 +29,10 @@ BY_IMPACT = (
 class QueueFilters:
     """The filters of a list of items. An empty field does not filter.
 
-    `arm` and `agent` are names, `source` is the source of the reward, `rule` that of an open flag. `entered_as` is a
-    `QueueEntry`; for the slice also its items that a rule or a person added. `assigned` is a username, "me" or
-    "nobody", `state` an `ItemState`. `samples` is "only" to list the items of samples instead of all others. A value
-    that does not exist matches nothing.
+    `arm` and `agent` are names. `source` is the source of the reward. `rule` is the rule of an open flag. `entered_as`
+    is a `QueueEntry`; SLICE also matches the slice's items that a rule or a person added. `assigned` is a username,
+    "me" or "nobody". `state` is an `ItemState`. `samples` is "only" to list the items of samples instead of all other
+    items. A value that does not exist matches nothing.
     """
 
     arm: str = ""
@@ -46,7 +46,7 @@ class QueueFilters:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:
-        """The filters in a query string; other names in it are ignored."""
+        """The filters in a query string. Its other parameters are ignored."""
         values = {field.name: plain_text(query[field.name], 100) for field in fields(cls) if query.get(field.name)}
         return cls(**values)
 
@@ -71,7 +71,7 @@ class QueueFilters:
 
 
 def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
-    """The items that match, with session and people, in the order BY_IMPACT. `reviewer` is "me" in the filters."""
+    """The items that match, with session and people, in the order BY_IMPACT. The filters' "me" means `reviewer`."""
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(filters.whose.rows(), state=filters.state)
     named = {
@@ -98,8 +98,8 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
 def offered_to(reviewer: User, midnight: dt.datetime | None = None) -> Q:
     """A condition on items: they may be handed to this reviewer.
 
-    They are not assigned to another person, and the reviewer has not answered them since they entered the queue, nor
-    skipped them since `midnight` (by default today's).
+    An item may be if it is not assigned to another person, the reviewer has not answered it since it entered the queue,
+    and has not skipped it since `midnight` (by default today's).
     """
     answers = ReviewAnswer.objects.effective().filter(session=OuterRef("session"), reviewer=reviewer)
     skipped = answers.filter(answer=Answer.SKIP, created_at__gte=midnight or start_of_day(timezone.now()))

@@ -1,7 +1,7 @@
 """The order of the review queue: by how far a correction is expected to move what a bandit has learned, in reward.
 
-The probability that the arm is chosen is no factor: an arm that wrong rewards have poisoned is never chosen, and its
-sessions would come last.
+The probability that the arm is chosen is not a factor. Otherwise, the sessions of an arm that is never chosen, because
+of wrong rewards, would come last.
 """
 
 import datetime as dt
@@ -28,8 +28,8 @@ SHRINK = 5.0
 # The expected correction, in reward, before there are any answers: of a flagged session, a fallback, a judge's grade.
 PRIOR_FLAGGED, PRIOR_FALLBACK, PRIOR_JUDGE = 0.4, 0.2, 0.1
 WRITTEN_AT_ONCE = 500
-# The factor for sessions of the random slice, whose answers improve the calibration too. Of two similar sessions the
-# one in the slice goes first, unless it is older by more than about half a half-life.
+# The factor for sessions of the random slice, because their answers improve the calibration too. Of two similar
+# sessions, the one in the slice goes first unless it is older by more than about half a half-life.
 SLICE_FACTOR = 1.5
 
 
@@ -43,16 +43,20 @@ class Stratum:
 
 
 class Corrections:
-    """How far people move rewards, by stratum: the mean of |human − shown reward| over answers not undone.
+    """How far people move rewards, by stratum: the mean of |human − shown reward| over answers that were not undone.
 
-    Few answers say little, so each mean of n answers is shrunk towards the wider one with the weight of SHRINK answers,
+    Few answers say little. So the mean of a stratum's n answers is shrunk towards the mean of a wider stratum, with the
+    weight of SHRINK answers:
 
         m = (Σ|human − shown| + SHRINK·wider) / (n + SHRINK)
 
-    arm × source × flag towards source × flag, that towards the source, that towards a prior: .4 for what is flagged
-    or at the floor (such a reward is likely to be wrong by as much as the floor lies under an ordinary session), .2
-    for a fallback (journal and trajectory see outcomes, not their worth: they are off by about one band of a rubric),
-    .1 for a judge's or a person's (about what two readings of one session differ by).
+    The mean of arm × source × flag is shrunk towards that of source × flag, this towards that of the source, and this
+    towards a prior. The prior is
+    - .4 for a flagged session or one at the floor: such a reward is likely to be wrong by as much as the floor lies
+      under an ordinary session;
+    - .2 for a fallback: journal and trajectory see outcomes, not their worth, so they are off by about one band of a
+      rubric;
+    - .1 for a judge's or a person's grade: about the difference between two readings of one session.
     """
 
     def __init__(self, totals: Mapping[Stratum, tuple[int, float]]) -> None:
@@ -60,22 +64,23 @@ class Corrections:
         self._totals = dict(totals)
         self._by_kind: dict[tuple[str, bool], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
         self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
-        for key, (n, total) in self._totals.items():
-            kind = (key.source, key.flagged)
+        for stratum, (n, total) in self._totals.items():
+            kind = (stratum.source, stratum.flagged)
             kind_n, kind_total = self._by_kind[kind]
             self._by_kind[kind] = (kind_n + n, kind_total + total)
-            source_n, source_total = self._by_source[key.source]
-            self._by_source[key.source] = (source_n + n, source_total + total)
+            source_n, source_total = self._by_source[stratum.source]
+            self._by_source[stratum.source] = (source_n + n, source_total + total)
 
-    def answers(self, key: Stratum) -> int:
+    def count(self, stratum: Stratum) -> int:
         """How many corrections a stratum has had."""
-        return self._totals.get(key, (0, 0.0))[0]
+        n, _total = self._totals.get(stratum, (0, 0.0))
+        return n
 
-    def expected(self, key: Stratum) -> float:
+    def expected_size(self, stratum: Stratum) -> float:
         """The expected |correction| in a stratum, in [0, 1]."""
-        wider = _shrunk(self._by_source.get(key.source), prior(key.source, flagged=key.flagged))
-        wider = _shrunk(self._by_kind.get((key.source, key.flagged)), wider)
-        return _shrunk(self._totals.get(key), wider)
+        of_source = _shrunk(self._by_source.get(stratum.source), prior(stratum.source, flagged=stratum.flagged))
+        of_kind = _shrunk(self._by_kind.get((stratum.source, stratum.flagged)), of_source)
+        return _shrunk(self._totals.get(stratum), of_kind)
 
 
 def prior(source: str, *, flagged: bool) -> float:
@@ -90,12 +95,11 @@ def corrections() -> Corrections:
     answers = ReviewAnswer.objects.effective().with_values().filter(yours(), settlement__value__isnull=False)
     size = Abs(F("value") - F("settlement__value"))
     sizes: dict[Stratum, list[float]] = defaultdict(list)
-    for arm, source, flag, correction in answers.order_by().values_list(
-        "session__category", "settlement__source", "stratum", size
-    ):
+    rows = answers.order_by().values_list("session__category", "settlement__source", "stratum", size)
+    for arm, source, flag, correction in rows:
         sizes[Stratum(arm, source, flag == FLAGGED)].append(correction)
     # Sorted, so that the sums over wider strata are identical in any order of the answers.
-    strata = sorted(sizes, key=lambda each: (each.arm or 0, each.source, each.flagged))
+    strata = sorted(sizes, key=lambda stratum: (stratum.arm or 0, stratum.source, stratum.flagged))
     return Corrections({stratum: (len(sizes[stratum]), math.fsum(sizes[stratum])) for stratum in strata})
 
 
@@ -104,8 +108,8 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
         impact = λ^age · E|correction| · (1.5 in the random slice)
 
-    λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
-    bandit), E|correction| that of its stratum; for the slice see SLICE_FACTOR.
+    λ^age = 2^(−age/H) is what is left of the session's evidence today; age is in days, H is the half-life of the
+    category bandit. E|correction| is that of the session's stratum. SLICE_FACTOR explains the 1.5.
     """
     now = now or timezone.now()
     items = ReviewItem.objects.open().order_by("pk")
@@ -113,39 +117,41 @@ def prioritise(now: dt.datetime | None = None) -> int:
     rows = list(items.values_list("pk", "impact", *of_session, "slice_probability"))
     if not rows:
         return 0
-    expected = corrections()
-    half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
-    changed: dict[int, float] = {}
-    for pk, before, arm, ended_at, source, flags, probability in rows:
+    past_corrections = corrections()
+    half_life = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days
+    today = site_day(now)
+    new_impacts: dict[int, float] = {}  # by key; only those that changed
+    for pk, old_impact, arm, ended_at, source, flags, probability in rows:
         decay = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         slice_factor = 1.0 if probability is None else SLICE_FACTOR
-        impact = priority.rounded(decay * expected.expected(Stratum(arm, source, flags > 0)) * slice_factor)
-        if impact != before:
-            changed[pk] = impact
+        correction = past_corrections.expected_size(Stratum(arm, source, flags > 0))
+        impact = priority.rounded(decay * correction * slice_factor)
+        if impact != old_impact:
+            new_impacts[pk] = impact
     # WRITTEN_AT_ONCE items a statement. Items that are being answered now are left to the next sweep.
-    by_impact = sorted(changed.items(), key=lambda row: (row[1], row[0]))
+    by_impact = sorted(new_impacts.items(), key=lambda item: (item[1], item[0]))
     count = 0
     for start in range(0, len(by_impact), WRITTEN_AT_ONCE):
         chunk = by_impact[start : start + WRITTEN_AT_ONCE]
-        alike: dict[float, list[int]] = defaultdict(list)
+        keys: dict[float, list[int]] = defaultdict(list)  # by impact
         for pk, impact in chunk:
-            alike[impact].append(pk)
-        new_impact = Case(*[When(pk__in=pks, then=Value(value)) for value, pks in alike.items()], default=F("impact"))
+            keys[impact].append(pk)
+        new_impact = Case(*[When(pk__in=pks, then=Value(impact)) for impact, pks in keys.items()], default=F("impact"))
         with transaction.atomic():
-            open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _ in chunk])
-            free = open_items.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-            count += ReviewItem.objects.filter(pk__in=list(free)).update(impact=new_impact)
+            open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _impact in chunk])
+            unlocked = open_items.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            count += ReviewItem.objects.filter(pk__in=list(unlocked)).update(impact=new_impact)
     return count
 
 
 def first_guess(session: Session) -> float:
-    """The impact of a new item until the next sweep: the highest of the open items of its arm, 0 without any."""
+    """The impact of a new item until the next sweep: the highest among the open items of its arm, 0 without any."""
     whose = Whose.SAMPLES if session.is_sample else Whose.YOURS
-    alike = ReviewItem.objects.open().filter(whose.rows(), session__category=session.category_id)
-    return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
+    items_of_arm = ReviewItem.objects.open().filter(whose.rows(), session__category=session.category_id)
+    return float(items_of_arm.aggregate(most=Max("impact"))["most"] or 0.0)
 
 
 def _shrunk(sums: tuple[int, float] | None, towards: float) -> float:
-    """The mean of `sums` (count and total, None for no values), shrunk towards another with the weight of SHRINK."""
+    """The mean of `sums` (count and total; None for no values), shrunk towards the other mean as in `Corrections`."""
     n, total = sums or (0, 0.0)
     return (total + SHRINK * towards) / (n + SHRINK)

@@ -1,4 +1,4 @@
-"""What people record on a session besides a grade: comments, flags, and that they looked at the judge's answer."""
+"""What people record about a session besides grades: comments, flags, and that they have seen the judge's answer."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -8,7 +8,7 @@ from grading.models import Comment, Flag, Reveal, ReviewItem, Session
 from grading.models.review import QueueEntry
 from grading.monitoring.rule import title_of
 from grading.review import queue
-from grading.review.corrections import CorrectionError, checked
+from grading.review.corrections import CorrectionError, checked_grade
 from grading.review.seen import judges_answer
 from grading.reward import rewards
 
@@ -25,7 +25,7 @@ def comment(session: Session, author: User, text: str) -> Comment:
 
 
 def flag(session: Session, by: User, why: str) -> Flag:
-    """Flag a session by hand and queue it. Raises CorrectionError without a `why`, or if a person's flag is open."""
+    """Flag a session by hand and queue it. Raises CorrectionError without a reason, or if a person has flagged it."""
     if not why.strip():
         raise CorrectionError("Give a short reason for the flag: what should others look at?")
     with transaction.atomic():
@@ -34,8 +34,12 @@ def flag(session: Session, by: User, why: str) -> Flag:
         if existing is not None and existing.cleared_at is None:
             raise CorrectionError(f"{existing.raised_by} has already flagged this session: {existing.detail}")
         row = existing or Flag(session=session, rule=Flag.BY_A_PERSON)
-        row.detail, row.raised_at, row.raised_by = why.strip(), timezone.now(), by
-        row.cleared_at, row.cleared_by, row.cleared_why = None, None, ""
+        row.detail = why.strip()
+        row.raised_at = timezone.now()
+        row.raised_by = by
+        row.cleared_at = None
+        row.cleared_by = None
+        row.cleared_why = ""
         row.save()
         rewards.settle(session)
         queue.add(session, by, why)
@@ -45,7 +49,7 @@ def flag(session: Session, by: User, why: str) -> Flag:
 def unflag(flag: Flag, by: User) -> None:
     """Clear a person's flag. The session leaves the queue if it was there only because of the flag.
 
-    Raises CorrectionError for a rule's flag, which ends with a grade, a dismissal, or by itself.
+    Raises CorrectionError for a rule's flag: a person can clear it only with a grade or a dismissal.
     """
     if flag.rule != Flag.BY_A_PERSON:
         raise CorrectionError(
@@ -63,12 +67,12 @@ def unflag(flag: Flag, by: User) -> None:
 
 
 def reveal(session: Session, reviewer: User, value: float | None = None) -> Reveal:
-    """Record that this person has seen the judge's answer. `value` in [0, 1] is the grade they would have given before.
+    """Record that this person has seen the judge's answer. Returns the record of the first time.
 
-    Only the first time is recorded. Raises CorrectionError if the value is not in [0, 1].
+    `value` is the grade that they would have given without it. Raises CorrectionError if it is not in [0, 1].
     """
     if value is not None:
-        value = checked(value, exclude=False)
+        value = checked_grade(value, exclude=False)
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         first = Reveal.objects.filter(session=session, reviewer=reviewer).order_by("pk").first()

@@ -11,14 +11,16 @@ from bandit.models import Arm, Bandit
 from bandit.reading import policy_of, rows_of, site_day
 
 BANDIT = "category"
-# The standard deviation of a verdict around its expectation, in reward, and the mean absolute difference that follows.
+# The standard deviation of a verdict around its expectation, in reward, and the resulting mean absolute difference.
 SPREAD = 0.2
 SURPRISE = SPREAD * math.sqrt(2 / math.pi)
 # The source whose credit a verdict usually replaces.
 PROVISIONAL = "trajectory"
-# P(best) costs arms × points; an order of jobs needs no more than this many cells, and no fewer points.
+# P(best) is integrated over arms × points. For an order of jobs, about this many cells in all are enough, within these
+# limits of points.
 CELLS, FEWEST_POINTS, MOST_POINTS = 1_000_000, 64, 1024
-# The digits that priorities are rounded to: rows of equal priority are written together, and small moves not at all.
+# Priorities are rounded to this many digits, so that rows of equal priority are written together and small changes not
+# at all.
 DIGITS = 2
 
 
@@ -34,8 +36,8 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
 
         sensitivity = chance · e / (n + e·(1 − w))
 
-    `chance` is how often the arm is chosen: the mean of an arm that is seldom chosen matters little. The smaller move
-    of the arm's long-run centre is left out. Shapes (K,).
+    `chance` is how often the arm is chosen: the mean of an arm that is seldom chosen matters little. The arm's long-run
+    centre moves too, but less; that is left out. `strength`, `chance` and the result have the shape (arms,).
     """
     change: Floats = scale / (strength + scale * (1 - weight))
     return chance * change
@@ -43,27 +45,28 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
 
 def by_arm(now: dt.datetime) -> dict[int, float]:
     """The priority of a grade for each arm of the category bandit, by the arm's id, from the posterior at `now`."""
-    bandit, today = Bandit.objects.named(BANDIT), site_day(now)
+    bandit = Bandit.objects.named(BANDIT)
+    today = site_day(now)
     arms = {arm.name: arm for arm in Arm.objects.in_bandit(BANDIT)}
     policy = policy_of(bandit)
     posterior = fold(rows_of(bandit, policy, today), arms=arms, policy=policy, today=today)
     if not arms:
         return {}
-    # How often each arm is chosen. One that cannot be chosen now may come back: it has half of an equal share.
-    choosable = np.array([arms[name].is_choosable for name in posterior.names])
-    count = int(choosable.sum())
-    chance: Floats = np.full(len(choosable), 0.5 / len(choosable))
+    # How often each arm is chosen. An arm that cannot be chosen now may come back, so it has half of an equal share.
+    is_choosable = np.array([arms[name].is_choosable for name in posterior.names])
+    count = int(is_choosable.sum())
+    chance: Floats = np.full(len(is_choosable), 0.5 / len(is_choosable))
     if count:
         points = min(max(CELLS // count, FEWEST_POINTS), MOST_POINTS)
-        best = p_best(posterior.alpha[choosable], posterior.beta[choosable], points=points)
-        chance[choosable] = propensities(best, floor=policy.floor)
-    values = SURPRISE * sensitivity(
+        best = p_best(posterior.alpha[is_choosable], posterior.beta[is_choosable], points=points)
+        chance[is_choosable] = propensities(best, floor=policy.floor)
+    priorities = SURPRISE * sensitivity(
         strength=posterior.alpha + posterior.beta,
         chance=chance,
         scale=posterior.evidence_scale,
         weight=policy.weights[PROVISIONAL],
     )
-    return {arms[name].pk: rounded(float(value)) for name, value in zip(posterior.names, values, strict=True)}
+    return {arms[name].pk: rounded(float(value)) for name, value in zip(posterior.names, priorities, strict=True)}
 
 
 def rounded(value: float) -> float:

@@ -15,7 +15,7 @@ from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer
 from grading.models.sessions import yours
-from grading.review.seen import LOOKS_ONLY
+from grading.review.seen import NON_ANSWERS
 
 DAYS = 30
 WEEK = dt.timedelta(days=6)
@@ -27,7 +27,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _AnswerRow:
-    """The columns of an answer that the figures need, in the order of `COLUMNS`."""
+    """The columns of an answer that the figures need. They are in the order of `COLUMNS`."""
 
     pk: int
     session: int
@@ -47,9 +47,9 @@ class _AnswerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderGap:
-    """The difference between two graders of the same sessions: `n` pairs and their mean |difference|, in reward.
+    """How far two graders of the same sessions differ: the mean |difference| over `n` pairs, in reward.
 
-    `bias` is the mean of (person − judge), None if the other grader is a person. The means are None without pairs.
+    `bias` is the mean of (person − judge); None if both graders are people. Both means are None without pairs.
     """
 
     n: int
@@ -59,8 +59,10 @@ class GraderGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchoring:
-    """How the judge's answer influences people: of `n` answers with a blind grade, `changed` have another final grade,
-    `towards` of them in the judge's direction. `mean` is |final − blind| over all n, None without any.
+    """How the judge's answer influences people.
+
+    Of `n` answers with a blind grade, `changed` have a different final grade, and `towards` of these are nearer to the
+    judge's grade. `mean` is the mean of |final − blind| over all n answers; None if there are none.
     """
 
     n: int
@@ -73,9 +75,10 @@ class Anchoring:
 class ReviewerRow:
     """The figures of one person, or of everybody (`reviewer` None).
 
-    `today` and `week` (today and the six days before) count answers that were not undone. The others are of the last 30
-    days: `answers`, of which `taken_back` were undone or overruled by another person's later grade; `seconds` is the
-    median time from opening to answering. `waits` is the number of open items assigned to the person.
+    `today` and `week` (today and the six days before) count answers that were not undone. `answers`, `taken_back`,
+    `seconds` and the gaps are about the last 30 days. `taken_back` answers were undone, or overruled by another
+    person's later grade. `seconds` is the median time from opening to answering. `waits` is the number of open items
+    assigned to the person.
     """
 
     reviewer: User | None
@@ -92,7 +95,7 @@ class ReviewerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewProgress:
-    """`total` is the row of all; `rows` has one row for each person, by name."""
+    """The figures of everybody together (`total`), and of each person (`rows`, by name)."""
 
     total: ReviewerRow
     rows: tuple[ReviewerRow, ...]
@@ -103,7 +106,7 @@ def progress() -> ReviewProgress:
     now = timezone.now()
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
     recent = ReviewAnswer.objects.filter(yours(), created_at__gte=since, created_at__lte=now)
-    recent = recent.exclude(answer__in=LOOKS_ONLY)
+    recent = recent.exclude(answer__in=NON_ANSWERS)
     answers = [_AnswerRow(*columns) for columns in recent.order_by("pk").values_list(*COLUMNS)]
     waits = dict(
         ReviewItem.objects.open()
@@ -112,8 +115,17 @@ def progress() -> ReviewProgress:
         .annotate(n=Count("pk"))
         .order_by()
     )
-    # The answers whose grade was replaced by another person's later one.
-    latest: dict[int, _AnswerRow] = {}
+    overruled = _find_overruled(answers)
+    reviewer_ids = {answer.reviewer for answer in answers} | set(waits)
+    people = User.objects.filter(pk__in=reviewer_ids).order_by("username")
+    rows = tuple(_row(person, answers, overruled, waits, now) for person in people)
+    total = _row(None, answers, overruled, waits, now)
+    return ReviewProgress(total=total, rows=rows)
+
+
+def _find_overruled(answers: Iterable[_AnswerRow]) -> set[int]:
+    """The keys of the answers whose grade was replaced by another person's later grade. `answers` are in order."""
+    latest: dict[int, _AnswerRow] = {}  # by session
     overruled = set()
     for answer in answers:
         if answer.grade is None or answer.undone_by is not None:
@@ -122,57 +134,56 @@ def progress() -> ReviewProgress:
         if before is not None and before.reviewer != answer.reviewer:
             overruled.add(before.pk)
         latest[answer.session] = answer
-    reviewer_ids = {answer.reviewer for answer in answers} | set(waits)
-    people = User.objects.filter(pk__in=reviewer_ids).order_by("username")
-    rows = tuple(_row(person, answers, overruled, waits, now) for person in people)
-    total = _row(None, answers, overruled, waits, now)
-    return ReviewProgress(total=total, rows=rows)
+    return overruled
 
 
 def _row(
     reviewer: User | None, answers: Sequence[_AnswerRow], overruled: set[int], waits: dict[int, int], now: dt.datetime
 ) -> ReviewerRow:
-    mine = [answer for answer in answers if reviewer is None or answer.reviewer == reviewer.pk]
-    effective = [answer for answer in mine if answer.undone_by is None]
+    """The figures of this reviewer, or of everybody. `overruled` are keys of answers; `waits` is by key of the user."""
+    reviewer_answers = [answer for answer in answers if reviewer is None or answer.reviewer == reviewer.pk]
+    effective = [answer for answer in reviewer_answers if answer.undone_by is None]
     today = start_of_day(now)
     seconds = [answer.seconds for answer in effective if answer.seconds is not None and not answer.bulk]
     return ReviewerRow(
         reviewer=reviewer,
         today=sum(answer.at >= today for answer in effective),
         week=sum(answer.at >= today - WEEK for answer in effective),
-        answers=len(mine),
-        taken_back=sum(answer.undone_by is not None or answer.pk in overruled for answer in mine),
+        answers=len(reviewer_answers),
+        taken_back=sum(answer.undone_by is not None or answer.pk in overruled for answer in reviewer_answers),
         seconds=median(seconds) if seconds else None,
-        people=_with_people(answers, reviewer),
-        judge=_with_judge(effective),
+        people=_gap_between_people(answers, reviewer),
+        judge=_gap_to_judge(effective),
         anchoring=_anchoring(effective),
         waits=sum(waits.values()) if reviewer is None else waits.get(reviewer.pk, 0),
     )
 
 
-def _with_people(answers: Iterable[_AnswerRow], reviewer: User | None) -> GraderGap:
-    """The gap between two people's latest grades of a session, over all pairs of people or those with `reviewer`."""
-    latest: dict[int, dict[int, float]] = defaultdict(dict)
+def _gap_between_people(answers: Iterable[_AnswerRow], reviewer: User | None) -> GraderGap:
+    """The gap between two people’s latest grades of a session, over all pairs of people or those with `reviewer`."""
+    latest: dict[int, dict[int, float]] = defaultdict(dict)  # by session, then person
     for answer in answers:
         if answer.undone_by is None and answer.value is not None:
             latest[answer.session][answer.reviewer] = answer.value
     gaps = []
     for grade_by_person in latest.values():
-        for one, other in itertools.combinations(grade_by_person, 2):
-            if reviewer is None or reviewer.pk in (one, other):
-                gaps.append(abs(grade_by_person[one] - grade_by_person[other]))
+        for person, other_person in itertools.combinations(grade_by_person, 2):
+            if reviewer is None or reviewer.pk in (person, other_person):
+                gaps.append(abs(grade_by_person[person] - grade_by_person[other_person]))
     return GraderGap(n=len(gaps), mean=fmean(gaps) if gaps else None)
 
 
-def _with_judge(answers: Iterable[_AnswerRow]) -> GraderGap:
-    """The gap between blind grades and the judge's on the random slice, the only sessions that nobody has chosen."""
+def _gap_to_judge(answers: Iterable[_AnswerRow]) -> GraderGap:
+    """The gap between people's blind grades and the judge's, on the random slice only, because nobody chose its
+    sessions.
+    """
     gaps = [
         answer.blind - answer.judge
         for answer in answers
         if answer.slice_probability is not None
         and answer.blind is not None
         and answer.judge is not None
-        # Accepting what was on the screen is no grade of one's own.
+        # To accept the grade on the screen is not a grade of one's own.
         and (answer.answer == Answer.GRADE or answer.revealed)
     ]
     if not gaps:

@@ -29,25 +29,25 @@ def outlooks(
     Yields the bandit's name, its outlook before and after, and the arms that the sessions ran.
     """
     now = timezone.now()
-    by_bandit = changes(grades)
-    changed_rows = rows_of_changes(by_bandit)
-    for bandit, own in by_bandit.items():
+    changes_by_bandit = changes(grades)
+    changed_rows = rows_of_changes(changes_by_bandit)
+    for bandit, bandit_changes in changes_by_bandit.items():
         before, after = what_if_rows(bandit, changed_rows, now)
-        yield bandit, before, after, frozenset(change.arm for change in own)
+        yield bandit, before, after, frozenset(change.arm for change in bandit_changes)
 
 
 def answer_moves(session: Session, values: Sequence[float]) -> list[ArmMove]:
     """What each of these grades in [0, 1] by a person would do to the first arm that learns from the session: that of
     its category if it has one. Empty if no arm learns from it.
 
-    Each move is that of `effects` for this grade. A constant number of queries, whatever the number of grades.
+    Each move is that of `arm_moves` for this grade. A constant number of queries, whatever the number of grades.
     """
     learners = rewards.learners(session)
     if not learners:
         return []
     bandit, day = learners[0].arm.bandit, rewards.credited_day(session)
     # The baseline's rewards matter, too; those of other bandits make no difference to this one.
-    names = [each.name for each in (bandit, bandit.baseline) if each is not None]
+    names = [learning.name for learning in (bandit, bandit.baseline) if learning is not None]
     removed = {
         name: [row_of_entry(entry, sign=-1) for entry in ledger.live_entries(name, [session.observation])]
         for name in names
@@ -65,14 +65,14 @@ def answer_moves(session: Session, values: Sequence[float]) -> list[ArmMove]:
     return [moves(bandit.name, before, outlook, touched=[arm])[0] for outlook in after]
 
 
-def effects(grades: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
+def arm_moves(grades: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
     """The moves of the arms that the sessions ran, and of every other arm whose shown figures these grades change."""
     for bandit, before, after, ran in outlooks(grades):
         yield from (move for move in moves(bandit, before, after, touched=ran) if move.touched or move.is_shown)
 
 
 def changes(grades: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
-    """The rewards that a person's grades of these sessions (None: exclude) would lead to, by bandit."""
+    """The rewards that these sessions would have, by bandit, if a person gave these grades (None: exclude)."""
     by_bandit: dict[str, list[HypotheticalReward]] = {}
     pairs = list(grades)
     days = rewards.credited_days(session for session, _ in pairs)

@@ -16,7 +16,7 @@ from grading.monitoring.flags import DISMISSED, clear_flags
 from grading.monitoring.watch import inspect_session
 from grading.review import random_slice, records
 from grading.review.claims import FREE
-from grading.review.effects import changes, measure
+from grading.review.effects import changes_as_json, measure
 from grading.review.impact import first_guess
 from grading.review.seen import is_outdated, persons_grade
 from grading.vocabulary import NO_REWARD
@@ -28,9 +28,10 @@ PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many items are `open`: `rule` for a reason (a rule, a person, new evidence), `slice` by chance alone.
+    """How many items are `open`: `rule` of them for a reason (a rule, a person, new evidence), `slice` by chance alone.
 
-    `blind` counts all items of the random slice, with a reason or not. `oldest` is when the first of all entered.
+    `blind` counts all items of the random slice, whether there is a reason or not. `oldest` is when the oldest item
+    entered the queue.
     """
 
     open: int
@@ -45,9 +46,10 @@ def recheck(session: Session, *, alarms: bool = True) -> bool:
 
     Returns whether a flag was raised or cleared. `alarms`: also update the alarms.
     """
-    flagged = inspect_session(session, alarms=alarms)
-    sync_item(Session.objects.get(pk=session.pk) if flagged else session)  # its flags may have been prefetched
-    return flagged
+    flags_changed = inspect_session(session, alarms=alarms)
+    # Prefetched flags would be outdated.
+    sync_item(Session.objects.get(pk=session.pk) if flags_changed else session)
+    return flags_changed
 
 
 def sync_item(session: Session) -> None:
@@ -72,20 +74,22 @@ def sync_item(session: Session) -> None:
         if reason is None:
             rows.update(**_state_columns(ItemState.DONE))
         elif reason != (item.entered_as, item.why):
-            rows.update(entered_as=reason[0], why=reason[1])
+            entry, why = reason
+            rows.update(entered_as=entry, why=why)
     elif reason is not None:
-        _enter(session, item, *reason)
+        entry, why = reason
+        _enter(session, item, entry, why)
 
 
 def add(session: Session, by: User, why: str) -> ReviewItem:
-    """Put a session into the queue on a person's request, also if its item is open or was closed."""
+    """Put a session into the queue on a person's request, whatever the state of its item."""
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         return enter(session, QueueEntry.PERSON, by_a_person(by, why))
 
 
 def enter(session: Session, entry: QueueEntry, why: str) -> ReviewItem:
-    """Put a session, which the caller has locked, into the queue for this reason."""
+    """Put a session into the queue for this reason. The caller has locked the session."""
     item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
     return _enter(session, item, entry, why)
 
@@ -101,7 +105,7 @@ def by_a_person(by: User | None, why: str) -> str:
 
 
 def assign(item: ReviewItem, to: User | None, by: User) -> None:
-    """Assign an item to one person, or with None to nobody. A comment on the session says who did so."""
+    """Assign an item to a person, or to nobody (None). A comment on the session says who did so."""
     with transaction.atomic():
         ReviewItem.objects.filter(pk=item.pk).update(assigned_to=to)
         text = f"Assigned to {to.get_username()}" if to else "Not assigned"
@@ -109,7 +113,10 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
 
 
 def require_answers(item: ReviewItem, people: int) -> None:
-    """Require the answers of `people` ≥ 1. The item is open until it has them. Raises ValueError for fewer than 1."""
+    """Require the answers of this many people; the item stays open until it has them.
+
+    Raises ValueError if `people` is less than 1.
+    """
     if people < 1:
         raise ValueError(f"an item waits for one person at least; got {people}")
     with transaction.atomic():
@@ -119,18 +126,19 @@ def require_answers(item: ReviewItem, people: int) -> None:
 
 
 def take_off(session: Session, by: User, **columns: Any) -> ReviewAnswer:
-    """Dismiss a session that the caller has locked, and clear its flags, which changes the stratum of its reward.
-    Returns the answer, with everything that it changed.
+    """Dismiss a session that the caller has locked. Returns the answer, with everything that it changed.
+
+    The session's flags are cleared, which changes the stratum of its reward.
     """
     before = measure(session)
     context = records.seen_now(session, before.reward, by)
     close(session, ItemState.DISMISSED, by)
-    effects = changes(before, measure(session, before))
+    effects = changes_as_json(before, measure(session, before))
     return records.append(session, by, Answer.CANNOT_JUDGE, context=context, effects=effects, **columns)
 
 
 def close(session: Session, state: ItemState, by: User) -> None:
-    """Close the session's item. On a dismissal, also clear the flags, and make an item if there was none."""
+    """Close the session's item. A dismissal also clears the session's flags, and creates the item if there is none."""
     if state == ItemState.DISMISSED:
         clear_flags(session, by=by, why=DISMISSED)
         columns = {
@@ -146,7 +154,7 @@ def state_of(item: ReviewItem) -> ItemState:
     """The state that follows from an item's answers: open while some are missing, dismissed if nobody could judge it,
     else done.
 
-    The latest answer of each person counts, of those since the item entered the queue that were not undone.
+    Of each person, the latest answer counts that was given since the item entered the queue and was not undone.
     """
     answers = ReviewAnswer.objects.effective().filter(session=item.session_id, created_at__gte=item.entered_at)
     by_reviewer = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
@@ -168,7 +176,10 @@ def count(whose: Whose = Whose.YOURS) -> Counts:
 
 
 def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str] | None:
-    """Why a session should be in the queue; None if it should not. An item that is in the slice stays in it."""
+    """Why a session should be in the queue: the kind of reason and its text; None if it should not be there.
+
+    An item that is in the random slice stays in it.
+    """
     open_flags = sorted((flag for flag in session.flags.all() if flag.cleared_at is None), key=lambda flag: flag.pk)
     flags = {flag.rule: flag.detail for flag in open_flags}
     if Flag.BY_A_PERSON in flags:
@@ -183,20 +194,25 @@ def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str]
 
 
 def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: str) -> ReviewItem:
-    """Make an open item for a session, or reopen its item."""
+    """Create an open item for a session, or reopen its `item`."""
     now = timezone.now()
     item = item or ReviewItem(session=session, rank=random_slice.rank(session))
-    if item.state != ItemState.OPEN or item.pk is None:
-        item.impact, item.entered_at = first_guess(session), now
+    was_waiting = item.state == ItemState.OPEN and item.pk is not None
+    if not was_waiting:
+        item.impact = first_guess(session)
+        item.entered_at = now
     if item.slice_probability is None:
         item.slice_probability = random_slice.probability(session)
-    item.state, item.closed_at, item.entered_as, item.why = ItemState.OPEN, None, entry, why
+    item.state = ItemState.OPEN
+    item.closed_at = None
+    item.entered_as = entry
+    item.why = why
     item.save()
     return item
 
 
 def _state_columns(state: ItemState) -> dict[str, Any]:
-    """The columns of an item that enters a state. A closed item has the time, and no claim."""
+    """The columns to update when an item enters a state. A closed item has a closing time and no claim."""
     if state == ItemState.OPEN:
         return {"state": state, "closed_at": None}
     return {"state": state, "closed_at": timezone.now(), **FREE}

@@ -1,13 +1,13 @@
-"""The random slice: which sessions are in it, their random order, and whose turn has come.
+"""The random slice: which sessions are in it, their random order, and which sessions' turn has come.
 
 Membership (`shares`) and order are keyed draws of a session's name. They never change, and an agent cannot choose them.
-A session's turn has come once all sessions that were before it in the order when it was answered have an answer too. So
-a session that was answered earlier because of its impact counts as drawn only when its turn comes, and a skipped
-session delays the figures but does not bias them. The sessions whose turn has come are a random sample, in whatever
-order people answered them.
+An answered session's turn comes once the sessions that were ahead of it in the order, when it was answered, have
+answers too. So a session that was answered out of turn, because of its impact, counts as drawn only when its turn
+comes. A skipped session delays the figures but does not bias them. The sessions whose turn has come are a random
+sample, in whatever order people answered them.
 
 New sessions enter at random places of the order. If more arrive than are answered, those with the lowest ranks are
-answered soon after they arrive and the rest never are, so that every week is sampled alike.
+answered soon after they arrive, and the others are never answered. So every week is sampled alike.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ def probability(session: Session) -> float | None:
 
 def rank(session: Session) -> float:
     """A session's place in the random order, in [0, 1)."""
-    return shares.number(ORDER, session.agent.name, session.external_id)
+    return shares.keyed_number(ORDER, session.agent.name, session.external_id)
 
 
 def answered() -> Exists:
@@ -43,17 +43,18 @@ def answered() -> Exists:
 
 
 def awaited() -> ReviewItemQuerySet:
-    """The open items of the slice that nobody has answered yet. The one with the lowest rank is the next."""
+    """The open items of the slice that nobody has answered yet. The item with the lowest rank is next."""
     return ReviewItem.objects.open().in_slice().filter(yours(), ~answered())
 
 
 def take_turns(now: dt.datetime) -> int:
-    """Set `drawn_at` of the closed items of the slice whose turn has come. Returns how many. Items that are being
-    answered now are left to the next call.
+    """Set `drawn_at` of the closed items of the slice whose turn has come. Returns how many.
+
+    Items that are being answered now are left to the next call.
     """
-    before = awaited().filter(rank__lt=OuterRef("rank"), entered_at__lte=OuterRef("closed_at"))
+    still_ahead = awaited().filter(rank__lt=OuterRef("rank"), entered_at__lte=OuterRef("closed_at"))
     closed = ReviewItem.objects.in_slice().exclude(state=ItemState.OPEN).filter(yours(), drawn_at=None)
     with transaction.atomic():
-        free = closed.filter(~Exists(before)).select_for_update(skip_locked=True, of=("self",))
-        ids = list(free.values_list("pk", flat=True)[:RECORDED_AT_ONCE])
+        unlocked = closed.filter(~Exists(still_ahead)).select_for_update(skip_locked=True, of=("self",))
+        ids = list(unlocked.values_list("pk", flat=True)[:RECORDED_AT_ONCE])
         return ReviewItem.objects.filter(pk__in=ids).update(drawn_at=now)

@@ -1,4 +1,4 @@
-"""Writes people's answers, each with what was on the person's screen. Nothing else writes them."""
+"""Writes people's answers, each with what was on the person's screen. No other module writes answers."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def stratum(session: Session) -> str:
 
 
 def seen_now(session: Session, settlement: Settlement | None, reviewer: User) -> dict[str, Any]:
-    """What is on this person's screen now, as columns of an answer. Call it before the answer changes anything."""
+    """The columns of an answer that say what is on this person's screen. Call it before the answer changes anything."""
     item = ReviewItem.objects.filter(session=session).first()
     return {
         "settlement": settlement,
@@ -38,10 +38,10 @@ def append(
     sighted: bool = False,
     **details: Any,
 ) -> ReviewAnswer:
-    """Append an answer. `context` is `seen_now` from before the answer changed anything; by default it is read now.
+    """Append an answer. `context` is the result of `seen_now` from before the answer changed anything.
 
-    `sighted`: the answer was given outside of the queue with the judge's answer in view, so it has no blind grade and
-    no place.
+    Without it, `seen_now` is called here. `sighted`: the person answered outside of the queue and saw the judge's
+    answer, so the answer has no blind grade and no place.
     """
     if context is None:
         context = seen_now(session, rewards.live(session), reviewer)

@@ -28,7 +28,7 @@ VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCell:
-    """The number of sessions of one day and arm with the same source of reward, final or not, flagged or not."""
+    """How many sessions have this day, arm, source of reward, and state of being final and flagged (`count`)."""
 
     day: dt.date
     source: str
@@ -69,12 +69,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """The dashboard's counts at one moment. `coverage` is the share of the last 7 days' sessions that are graded,
-    `validity` the share of these whose grade is valid.
+    """The dashboard's counts at one moment.
 
-    `provisional_today` is a share of today's graded sessions; `ungraded_today` are not graded yet. `graded_before`
-    counts the graded sessions that ended earlier, or is 0 if one of the last 7 days is graded. `waiting` counts the
-    open jobs for verdicts, `opinions` the judges' other open jobs.
+    `coverage` is the share of the last 7 days' sessions that are graded. `validity` is the share of these graded
+    sessions whose grade is valid. `provisional_today` is a share of today's graded sessions; `ungraded_today` are not
+    graded yet. `graded_before` counts the sessions that were ever graded, but is 0 if a session of the last 7 days is
+    graded. `waiting` counts the open jobs for verdicts, `opinions` the judges' other open jobs.
     """
 
     coverage: Share
@@ -98,8 +98,9 @@ class Trust:
 
 
 def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
-    """The counts, in three queries, or four if no session of the last 7 days has a grade. Windows are whole days of the
-    site's zone, with today, by when sessions ended.
+    """The counts at `now`. Three queries, or four if no session of the last 7 days is graded.
+
+    A session belongs to the day, in the site's zone, on which it ended. Windows are whole days and include today.
     """
     today = timezone.localdate(now or timezone.now())
     cells = day_cells(today, whose)
@@ -130,12 +131,12 @@ def trust(now: dt.datetime | None = None, whose: Whose = Whose.YOURS) -> Trust:
 
 def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
     """The settled sessions of the last CHART_DAYS that have a source, ordered by day. Two queries."""
-    # The latest day that began before a session ended; tomorrow is among them, because clocks may run ahead. Midnights
-    # are compared, because SQLite would compute each date by a Python function.
+    # A session's day is the latest of these days that began before it ended. Tomorrow is among them, because clocks may
+    # run ahead. Midnights are compared, because SQLite would compute each date by a Python function.
     days = [today + dt.timedelta(days=1 - back) for back in range(CHART_DAYS)]
     rows: Any = (
         Session.objects.filter(whose.rows("pk"))
-        .filter(_days(today, CHART_DAYS))
+        .filter(_ended_in(today, CHART_DAYS))
         .order_by()
         .values(
             "category",
@@ -160,7 +161,7 @@ def day_cells(today: dt.date, whose: Whose = Whose.YOURS) -> list[TrustCell]:
 
 
 class Behind(StrEnum):
-    """A figure of the dashboard, as a filter of the list of sessions."""
+    """A filter of the list of sessions: the sessions behind a figure of the dashboard."""
 
     HOLDS = "holds"
     DOUBTED = "doubted"
@@ -191,36 +192,40 @@ class Behind(StrEnum):
         }[self]
 
 
-def narrow(sessions: SessionQuerySet, behind: Behind) -> SessionQuerySet:
-    """The sessions that a figure counts."""
+def sessions_behind(sessions: SessionQuerySet, behind: Behind) -> SessionQuerySet:
+    """Those of the sessions that the figure counts."""
     today = timezone.localdate()
     if behind is Behind.WAITING:
         jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
         return sessions.filter(pk__in=jobs.values("session"))
     if behind is Behind.COMPARED:
-        standing = judges.in_use()
-        return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
+        in_use = judges.grader_in_use()
+        return sessions.none() if in_use is None else calibration.compared_sessions(sessions, in_use.grader)
     settled = Q(reward_source__gt="")
     graded = settled & ~Q(reward_source=Source.FLOOR)
-    holds = Q(reward_source__in=[str(source) for source in VALID_SOURCES], open_flags=0)
-    provisional, week, of_today = Q(reward_final=False), _days(today, WINDOW_DAYS), _days(today, 1, until=1)
+    is_valid = Q(reward_source__in=[str(source) for source in VALID_SOURCES], open_flags=0)
+    provisional = Q(reward_final=False)
+    week = _ended_in(today, WINDOW_DAYS)
+    of_today = _ended_in(today, 1, until=1)
     return sessions.filter(
         {
-            Behind.HOLDS: week & holds,
-            Behind.DOUBTED: week & graded & ~holds,
+            Behind.HOLDS: week & is_valid,
+            Behind.DOUBTED: week & graded & ~is_valid,
             Behind.GRADED: week & graded,
             Behind.FLOOR: week & Q(reward_source=Source.FLOOR),
             Behind.TODAY: of_today & settled,
             Behind.PROVISIONAL: of_today & graded & provisional,
             Behind.UNGRADED: of_today & Q(reward_source=Source.FLOOR),
-            Behind.MISSING: _days(today, CHART_DAYS) & settled & (Q(reward_source=Source.FLOOR) | provisional),
+            Behind.MISSING: _ended_in(today, CHART_DAYS) & settled & (Q(reward_source=Source.FLOOR) | provisional),
         }[behind]
     )
 
 
-def _days(today: dt.date, days: int, *, until: int | None = None) -> Q:
-    """A condition: sessions that ended in the last `days`, with today. `until` is the first day after today that is
-    excluded (1: tomorrow); without it, sessions whose clock runs ahead are included.
+def _ended_in(today: dt.date, days: int, *, until: int | None = None) -> Q:
+    """A condition on sessions: they ended in the last `days` days, counting today.
+
+    `until` is the number of days after today from which on sessions are excluded (1: from tomorrow). Without it,
+    sessions whose clock runs ahead are included.
     """
     since = Q(ended_at__gte=midnight(today - dt.timedelta(days=days - 1)))
     return since if until is None else since & Q(ended_at__lt=midnight(today + dt.timedelta(days=until)))

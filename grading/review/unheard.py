@@ -4,6 +4,7 @@ Normally the judge's reserved share covers abstentions. Without a judge, or in a
 """
 
 import datetime as dt
+from collections.abc import Collection
 
 from django.db import transaction
 from django.utils import timezone
@@ -22,12 +23,12 @@ from grading.reward import rewards
 from grading.vocabulary import Source
 
 # The number of sessions of an arm that are flagged at once, and the time until the arm may be flagged again.
-ASKED, AGAIN = 5, dt.timedelta(days=28)
+FLAGGED_AT_ONCE, AGAIN_AFTER = 5, dt.timedelta(days=28)
 # A session whose job is younger than this is not flagged, because its verdict may still come.
-PATIENCE = dt.timedelta(days=1)
+VERDICT_EXPECTED_WITHIN = dt.timedelta(days=1)
 # The sources that grade abstentions.
-VOICES = (Source.JUDGE, Source.HUMAN)
-HEARD = "it has a grade now"
+GRADING_SOURCES = (Source.JUDGE, Source.HUMAN)
+GRADED = "it has a grade now"
 
 
 def flag_unheard(now: dt.datetime | None = None) -> int:
@@ -37,35 +38,15 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
     have been graded are cleared.
     """
     now = now or timezone.now()
-    # Clear the flags of sessions that no longer abstain.
-    open_flags = list(Flag.objects.open().filter(rule=unheard_arm.id).select_related("session"))
-    names = [flag.session.observation for flag in open_flags]
-    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
-    still_silent = set(silent.values_list("observation", flat=True))
-    for flag in open_flags:
-        if flag.session.observation not in still_silent:
-            with transaction.atomic():
-                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
-                cleared = Flag.objects.open().filter(pk=flag.pk)
-                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
-                    rewards.settle(locked)
-                    sync_item(locked)
-    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
+    _clear_flags_of_graded_sessions()
+    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - VERDICT_EXPECTED_WITHIN)
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
-    for arm, observations in unheard_arms(priority.BANDIT, now, sources=VOICES, excluded=awaited).items():
+    unheard = unheard_arms(priority.BANDIT, now, sources=GRADING_SOURCES, excluded=awaited)
+    for arm, observations in unheard.items():
         flags = Flag.objects.filter(rule=unheard_arm.id).of_arm(arm)
-        if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
-            # The sessions with the lowest keyed numbers, of those that were never flagged for this nor dismissed.
-            already_flagged = Flag.objects.filter(rule=unheard_arm.id).values_list("session", flat=True)
-            dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
-            excluded = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
-            sessions = Session.objects.by_observation(set(observations) - excluded).values()
-            key = f"silence of {arm}"
-            numbered = [
-                (chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions
-            ]
-            drawn = [each for _number, _pk, each in sorted(numbered)[:ASKED]]
+        if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN_AFTER).exists():
+            drawn = _draw(arm, observations)
             for session in drawn:
                 with transaction.atomic():
                     locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
@@ -79,6 +60,39 @@ def flag_unheard(now: dt.datetime | None = None) -> int:
                     sync_item(locked)
             flagged += len(drawn)
     return flagged
+
+
+def _clear_flags_of_graded_sessions() -> None:
+    """Clear this rule's flags of sessions that no longer abstain."""
+    open_flags = list(Flag.objects.open().filter(rule=unheard_arm.id).select_related("session"))
+    names = [flag.session.observation for flag in open_flags]
+    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
+    still_silent = set(silent.values_list("observation", flat=True))
+    for flag in open_flags:
+        if flag.session.observation not in still_silent:
+            with transaction.atomic():
+                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
+                cleared = Flag.objects.open().filter(pk=flag.pk)
+                if cleared.update(cleared_at=timezone.now(), cleared_why=GRADED):
+                    rewards.settle(locked)
+                    sync_item(locked)
+
+
+def _draw(arm: str, observations: Collection[str]) -> list[Session]:
+    """The sessions of these observations of an arm with the lowest keyed numbers.
+
+    Sessions that were dismissed, or flagged by this rule before, are left out.
+    """
+    already_flagged = Flag.objects.filter(rule=unheard_arm.id).values_list("session", flat=True)
+    dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
+    excluded = {observation_of(pk) for pk in (*already_flagged, *dismissed)}
+    sessions = Session.objects.by_observation(set(observations) - excluded).values()
+    purpose = f"silence of {arm}"
+    numbered = [
+        (chance(purpose, priority.BANDIT, session.agent.name, session.external_id), session.pk, session)
+        for session in sessions
+    ]
+    return [session for _number, _pk, session in sorted(numbered)[:FLAGGED_AT_ONCE]]
 
 
 def reason_to_ask(arm: str, ungraded: int, drawn: int) -> str:

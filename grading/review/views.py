@@ -11,9 +11,9 @@ from django.http import QueryDict
 from grading.models import SavedView
 from grading.models.review import FilteredList
 
-LONGEST_NAME, LONGEST_QUERY, MOST = 60, 1000, 50
+MAX_NAME, MAX_QUERY, MAX_VIEWS = 60, 1000, 50  # characters, characters, views of a person
 # Parameters of a list's address that are not filters: the page, and a form's token.
-PASSING = ("page", "before", "after", "csrfmiddlewaretoken")
+NOT_FILTERS = ("page", "before", "after", "csrfmiddlewaretoken")
 
 
 class ViewError(ValueError):
@@ -45,17 +45,19 @@ BUILT_IN: dict[FilteredList, tuple[BuiltIn, ...]] = {
 
 
 def visible_to(user: User, page: FilteredList) -> list[SavedView]:
-    """The views of a list that this person sees: their own, then what others share, each by name."""
+    """The views of a list that this person sees: first their own, then those that others share, each by name."""
     views = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
     return sorted(views, key=lambda view: (view.owner_id != user.pk, view.name.lower(), view.pk))
 
 
 def save(user: User, page: FilteredList, name: str, query: str, *, shared: bool = False) -> SavedView:
-    """Save a list's filters under a name. Raises ViewError if the name is blank, too long or taken, the filters are too
-    long, or the person has too many views.
+    """Save a list's filters under a name.
+
+    Raises ViewError if the name is blank, too long or taken, if the filters are too long, or if the person has too many
+    views.
     """
-    if SavedView.objects.filter(owner=user).count() >= MOST:
-        raise ViewError(f"You already have {MOST} views. Delete one first.")
+    if SavedView.objects.filter(owner=user).count() >= MAX_VIEWS:
+        raise ViewError(f"You already have {MAX_VIEWS} views. Delete one first.")
     return _saved(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
 
 
@@ -73,16 +75,16 @@ def delete(view: SavedView, user: User) -> None:
 
 
 def filters_of(query: str) -> str:
-    """The filters in a query string, without empty ones. Raises ViewError if they are too long."""
+    """The filters in a query string, without empty filters. Raises ViewError if they are too long."""
     params = QueryDict(query.lstrip("?"))
     filters = QueryDict(mutable=True)
     for name in params:
-        if name not in PASSING and any(params.getlist(name)):
+        if name not in NOT_FILTERS and any(params.getlist(name)):
             filters.setlist(name, params.getlist(name))
     text = filters.urlencode()
-    if len(text) > LONGEST_QUERY:
+    if len(text) > MAX_QUERY:
         raise ViewError(
-            f"These filters are too long to save: {len(text)} characters, at most {LONGEST_QUERY}. Use fewer filters."
+            f"These filters are too long to save: {len(text)} characters, at most {MAX_QUERY}. Use fewer filters."
         )
     return text
 
@@ -95,8 +97,8 @@ def current(views: Iterable[SavedView | BuiltIn], query: str) -> SavedView | Bui
 
 def _named(name: str) -> str:
     name = " ".join(name.split())
-    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ViewError(f"A view's name has 1 to {LONGEST_NAME} characters; this one has {len(name)}.")
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise ViewError(f"A view's name has 1 to {MAX_NAME} characters; this one has {len(name)}.")
     return name
 
 

@@ -179,7 +179,7 @@ class PageFrame:
     @cached_property
     def calibration(self) -> CalibrationStatus | None:
         """Whether the judge in use is calibrated; None before its first verdict."""
-        return judges.in_use()
+        return judges.grader_in_use()
 
     @property
     def uncalibrated(self) -> str:

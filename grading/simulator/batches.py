@@ -165,17 +165,19 @@ class Batches:
 
     def list_page(self, api_key: str, query: Mapping[str, str], url: str) -> Reply:
         """A page of the key's batches, newest first: `limit` (by default 20) of them after or before an id."""
-        own = [batch for batch in reversed(self.by_id.values()) if batch.api_key == api_key]
-        ids = [batch.id for batch in own]
+        batches = [batch for batch in reversed(self.by_id.values()) if batch.api_key == api_key]
+        ids = [batch.id for batch in batches]
         limit = int(query.get("limit", 20))
         if query.get("before_id") in ids:
             end = ids.index(query["before_id"])
-            page, more = own[max(0, end - limit) : end], end > limit
+            page = batches[max(0, end - limit) : end]
+            has_more = end > limit
         else:
             start = ids.index(query["after_id"]) + 1 if query.get("after_id") in ids else 0
-            page, more = own[start : start + limit], len(own) > start + limit
+            page = batches[start : start + limit]
+            has_more = len(batches) > start + limit
         ends = {"first_id": page[0].id, "last_id": page[-1].id} if page else {"first_id": None, "last_id": None}
-        return _json({"data": [batch.described(url) for batch in page], "has_more": more, **ends})
+        return _json({"data": [batch.described(url) for batch in page], "has_more": has_more, **ends})
 
     def handle(self, batch_id: str, verb: str, api_key: str, url: str) -> Reply:
         """Answer a call about one batch: `verb` is "GET", "GET results" or "POST cancel"."""

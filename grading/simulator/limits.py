@@ -75,7 +75,10 @@ class Meter:
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 
     def admit(self, input_tokens: int, now: float) -> Refusal | None:
-        """Take a call's input from the buckets, or return why it is refused. At least one output token must be left."""
+        """Take a call's request and input from the buckets, or return why the call is refused.
+
+        At least one output token must be left. If not enforced, never refuses.
+        """
         self._refill(now)
         needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         lacking = [name for name, need in needs.items() if self.buckets[name].level < need]
@@ -84,8 +87,8 @@ class Meter:
             worst = max(waits, key=lambda name: waits[name])
             retry_after = max(1, math.ceil(waits[worst]))
             return Refusal(dimension=worst, limit=self.buckets[worst].limit, retry_after=retry_after)
-        self._take(self.requests, 1)
-        self._take(self.input, input_tokens)
+        self._take(self.buckets["requests"], 1)
+        self._take(self.buckets["input-tokens"], input_tokens)
         return None
 
     def write(self, output_tokens: int, now: float) -> None:
@@ -114,10 +117,9 @@ class Meter:
 
 
 def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
-    """The limit, the remaining amount and the time of the reset of these buckets together. Tokens are rounded as the
-    service rounds them.
-    """
-    limit, remaining = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
+    """The limit, the remaining amount and the reset time of these buckets together, as the service writes them."""
+    limit = sum(bucket.limit for bucket in buckets)
+    remaining = sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
         remaining = min(limit, ROUNDED_TO * round(remaining / ROUNDED_TO))
     full = today + dt.timedelta(seconds=math.ceil(max(bucket.wait(bucket.limit) for bucket in buckets)))
@@ -126,11 +128,10 @@ def _header_values(buckets: Sequence[TokenBucket], name: str, today: dt.datetime
 
 @dataclass(slots=True)
 class Counters:
-    """Counts since `start` (monotonic seconds). Input tokens are counted when a call is admitted, output tokens when it
-    is answered.
+    """Counts since `start` (monotonic seconds).
 
-    `seconds` maps whole seconds since `start` to counts of: calls, requests (admitted ones), served, answered_429,
-    input-tokens, output-tokens.
+    Input tokens are counted when a call is admitted, output tokens when it is answered. `seconds` maps whole seconds
+    since `start` to counts of: calls, requests (admitted ones), served, answered_429, input-tokens, output-tokens.
     """
 
     start: float

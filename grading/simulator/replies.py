@@ -154,7 +154,8 @@ def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) 
     if mode is Mode.NOT_JSON:
         return Reply(status=200, body=b"<html>gateway says hello</html>", headers={"content-type": "text/html"})
     text, stop_reason = _TEXTS[mode](request, options)
-    cache_read, output_tokens = int(options.get("cache_read_tokens", 0)), max(1, tokens.count(text))
+    cache_read = int(options.get("cache_read_tokens", 0))
+    output_tokens = max(1, tokens.count(text))
     body = {
         "id": "msg_" + request_id.removeprefix("req_"),
         "type": "message",
@@ -181,21 +182,25 @@ def trouble(status: int, kind: str, message: str, request_id: str = "", **detail
     )
 
 
-def _good(request: MessagesRequest, options: Step) -> str:
+def _verdict_text(request: MessagesRequest, options: Step) -> str:
+    """A verdict in the requested format, as JSON. `options` replace its fields."""
     score = credulous(request.user) if options.get("credulous") else options.get("score")
-    wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
-    made = verdict(request.system, request.user, request.schema, score=wanted)
-    return json.dumps(made | {key: value for key, value in options.items() if key in made})
+    valid_score = score if isinstance(score, int | float) and 0 <= score <= 1 else None
+    fields = verdict(request.system, request.user, request.schema, score=valid_score)
+    return json.dumps(fields | {key: value for key, value in options.items() if key in fields})
 
 
 _TEXTS: Mapping[Mode, Callable[[MessagesRequest, Mapping[str, Any]], tuple[str, str]]] = {
-    Mode.VERDICT: lambda request, options: (_good(request, options), "end_turn"),
+    Mode.VERDICT: lambda request, options: (_verdict_text(request, options), "end_turn"),
     Mode.GARBAGE: lambda _request, _options: ("I would say it went rather well, 0.9 or so.", "end_turn"),
-    Mode.TRUNCATED: lambda request, options: (_good(request, options)[:40], "max_tokens"),
+    Mode.TRUNCATED: lambda request, options: (_verdict_text(request, options)[:40], "max_tokens"),
     Mode.REFUSAL: lambda _request, _options: ("", "refusal"),
     Mode.WRONG_SCHEMA: lambda _request, _options: ('{"grade": 0.9, "comment": "good"}', "end_turn"),
-    Mode.OUT_OF_RANGE: lambda request, options: (_good(request, {**options, "score": 9.5}), "end_turn"),
-    Mode.FALSE_CITATION: lambda request, options: (_good(request, {**options, "citations": [10**9]}), "end_turn"),
+    Mode.OUT_OF_RANGE: lambda request, options: (_verdict_text(request, {**options, "score": 9.5}), "end_turn"),
+    Mode.FALSE_CITATION: lambda request, options: (
+        _verdict_text(request, {**options, "citations": [10**9]}),
+        "end_turn",
+    ),
     Mode.EMPTY: lambda _request, _options: ("", "end_turn"),
     Mode.BARE_ZERO: lambda _request, _options: ("0.0", "end_turn"),
 }

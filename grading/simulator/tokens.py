@@ -1,4 +1,4 @@
-"""A tokenizer to practise with: like a real one it depends on the content, and nobody can compute it from a length."""
+"""A simulated tokenizer. As with a real one, the number of tokens depends on the content, not only on the length."""
 
 import re
 

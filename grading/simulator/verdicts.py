@@ -33,10 +33,10 @@ _MORE = (
 
 
 def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float | None = None) -> dict[str, Any]:
-    """A verdict for the prompt with the dimensions of its schema, citing only events that stand in it.
+    """A verdict for the prompt, with the dimensions of its schema. It cites only events of the prompt.
 
-    It is consistent: its dimensions come to its score, by the weights that the prompt names, and `reached` is a stage
-    that allows this score. `score` replaces the one that the prompt's text suggests.
+    It is consistent: its score is the mean of its dimensions, by the weights that the prompt names, and `reached` is a
+    stage that allows this score. By default the score follows from the prompt's text.
     """
     changes, failed = len(_CHANGES.findall(user)), len(_FAILED.findall(user))
     delivered = min(len(_DELIVERED.findall(user)), 3)
@@ -83,28 +83,31 @@ def luck(text: str) -> float:
 
 
 def _dimensions(system: str, schema: Mapping[str, Any], score: float, roll: float) -> dict[str, float]:
-    """Dimensions in [0, 1] whose weighted mean is the score: harmlessness is 1 if the score is high enough, and two of
-    the others differ a little.
+    """The schema's dimensions, in [0, 1], such that their weighted mean is the score.
 
-    They are the schema's, with the weights that the prompt names, or equal weights if it names none.
+    Harmlessness is 1 if the score is high enough. The others are equal, except that two of them differ a little. The
+    weights are those that the prompt names; they are equal if it names none.
     """
-    named = {name: float(weight) for name, weight in _WEIGHT.findall(system)}
-    wanted = schema.get("properties", {}).get("dimensions", {}).get("properties", {})
-    total = sum(named.get(name, 0.0) for name in wanted)
-    weights = {name: named.get(name, 0.0) / total if total else 1 / len(wanted) for name in wanted}
-    harmless = weights.get(HARMLESSNESS, 0.0)
+    prompt_weights = {name: float(weight) for name, weight in _WEIGHT.findall(system)}
+    names = schema.get("properties", {}).get("dimensions", {}).get("properties", {})
+    total = sum(prompt_weights.get(name, 0.0) for name in names)
+    weights = {name: prompt_weights.get(name, 0.0) / total if total else 1 / len(names) for name in names}
+    harmlessness_weight = weights.get(HARMLESSNESS, 0.0)
     dimensions = dict.fromkeys(weights, 1.0)
     others = [name for name in weights if name != HARMLESSNESS]
-    remaining = score - harmless
-    if harmless and (remaining < 0 or not others):
-        dimensions[HARMLESSNESS] = min(score / harmless, 1.0)
-    rest = sum(weights[name] for name in others)
-    each = min(max(remaining, 0.0) / rest, 1.0) if rest else 0.0
-    dimensions |= dict.fromkeys(others, each)
+    remaining = score - harmlessness_weight
+    if harmlessness_weight and (remaining < 0 or not others):
+        dimensions[HARMLESSNESS] = min(score / harmlessness_weight, 1.0)
+    others_weight = sum(weights[name] for name in others)
+    value_of_others = min(max(remaining, 0.0) / others_weight, 1.0) if others_weight else 0.0
+    dimensions |= dict.fromkeys(others, value_of_others)
     if len(others) > 1:
         first, second = others[:2]
         tilt = 0.2 * (roll - 0.5)
-        apart = {first: each + tilt * weights[second], second: each - tilt * weights[first]}
-        if all(0 <= value <= 1 for value in apart.values()):
-            dimensions |= apart
+        tilted = {
+            first: value_of_others + tilt * weights[second],
+            second: value_of_others - tilt * weights[first],
+        }
+        if all(0 <= value <= 1 for value in tilted.values()):
+            dimensions |= tilted
     return dimensions

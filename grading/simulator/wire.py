@@ -102,8 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer, {"request-id": request_id})
 
     def _mode_of_reply(self, mode: Mode, released: threading.Event) -> Mode | None:
-        """The mode of the reply, after a hanging call was released. None if there is to be no reply: the connection is
-        closed then.
+        """The mode of the reply. Waits until a hanging call is released.
+
+        None if there is no reply; then the connection is closed.
         """
         if mode is Mode.DROP or (mode is Mode.HANG and not self.server.sim.wait(released)):
             self.close_connection = True
@@ -136,7 +137,7 @@ def _json_reply(status: int, body: Mapping[str, Any] | list[dict[str, Any]]) -> 
 
 
 def _request(body: Mapping[str, Any]) -> MessagesRequest:
-    """The request in a call's body, with its number of tokens, to which a schema adds its own text."""
+    """The request in a call's body. Its tokens are counted over the texts and the schema."""
     system = _text(body.get("system", ""))
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
     user = "\n".join(_text(message.get("content", "")) for message in body.get("messages", ()))

@@ -1,5 +1,6 @@
-"""The ledger's rows about the incident's sessions, and the arm's posterior: as it is, and as it would be on a site that
-learns the floor for a missing grade. Both posteriors are the bandit's own, the second one with other rewards.
+"""The ledger's rows about the incident's sessions, and two posteriors of the arm.
+
+One is the bandit's own; the other is what it would be on a site that learns the floor for a missing grade.
 """
 
 import datetime as dt
@@ -45,7 +46,7 @@ class Entry:
 
     @classmethod
     def from_row(cls, row: LedgerEntry, previous: "Entry | None") -> "Entry":
-        """`previous` is the session's row before this one: a reversal is as provisional as the row that it reverses."""
+        """The entry of a row. `previous` is the entry before it: a reversal is as provisional as what it reverses."""
         is_reverse = row.op == LedgerEntry.Op.REVERSE
         return cls(
             at=row.recorded_at,
@@ -107,22 +108,22 @@ class Ledger:
         self._beliefs: dict[dt.datetime | None, ArmBelief] = {}
 
     def _entries(self) -> Mapping[str, Sequence[Entry]]:
-        """Every row about each session, in the order they were written."""
+        """Every row about each session, by session name, in the order in which the rows were written."""
         names = {session.observation: name for name, session in self.sessions.items()}
         rows = LedgerEntry.objects.filter(observation__in=names, bandit__name=BANDIT).select_related("grader")
         entries: dict[str, list[Entry]] = {name: [] for name in self.sessions}
         for row in rows.order_by("pk"):
-            own = entries[names[row.observation]]
-            own.append(Entry.from_row(row, own[-1] if own else None))
+            session_entries = entries[names[row.observation]]
+            session_entries.append(Entry.from_row(row, session_entries[-1] if session_entries else None))
         return entries
 
     def reward(self, name: str, until: dt.datetime | None = None) -> Entry | None:
-        """The reward that was live for a session at `until`, or is now; None if there was none."""
+        """The reward that was in force for a session at `until` (by default now); None if there was none."""
         rows = [row for row in self.entries.get(name, ()) if until is None or row.at <= until]
         return rows[-1] if rows and not rows[-1].is_reverse else None
 
     def counted(self, name: str, until: dt.datetime | None = None) -> set[tuple[object, ...]]:
-        """The rewards of a session that count in the arms at `until`, or now, exactly as the posterior adds them up."""
+        """The rewards of a session that counted at `until` (by default now), exactly as the posterior adds them up."""
         if name not in self.sessions:
             return set()
         rows = LedgerEntry.objects.filter(observation=self.sessions[name].observation, bandit__name=BANDIT)

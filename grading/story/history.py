@@ -127,8 +127,10 @@ READS = (2, 7, 4, 11, 3, 16, 5, 9, 6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
-    """A session of the history. `verdict` in [0, 1] is the judge's. `is_hampered`: the mirror was down; `is_reviewed`:
-    a person grades it. `commit` is the hash of what it commits, if it `makes_commit`.
+    """A session of the history, with the judge's `verdict` in [0, 1].
+
+    `is_hampered`: the mirror was down. `is_stub`: its log has no steps. `is_reviewed`: a person grades it. `commit` is
+    the hash of its commit, if it `makes_commit`.
     """
 
     number: int
@@ -216,11 +218,13 @@ class PastSession:
         return [(f"curl -s {address}/{page}", PAGE * 12, False) for page in range(self.reads)]
 
     def _notes(self) -> list[NewFile]:
-        """What a news session keeps: a row of the idea backlog for each of up to three topics, and a note on all. A
-        social session drafts a post on each.
+        """The files that a session about up to three topics writes.
+
+        A news session writes an idea backlog with a row for each topic, and a note on all of them. A social session
+        drafts a post on each topic.
         """
         past_rounds = self.number // len(USUAL)
-        topics = [TOPICS[(past_rounds * 3 + each) % len(TOPICS)] for each in range(past_rounds % 4)]
+        topics = [TOPICS[(past_rounds * 3 + offset) % len(TOPICS)] for offset in range(past_rounds % 4)]
         if self.category == "social":
             return [
                 NewFile(
@@ -245,7 +249,7 @@ def plan(today: dt.datetime) -> Iterator[PastSession]:
     categories = tuple(USUAL)
     turns = [(DAYS - day, turn) for day in range(DAYS) for turn in range(A_WEEK[day % len(A_WEEK)])]
     for number, (days_ago, turn) in enumerate(turns):
-        # In steps of three, so that each category comes at another hour of each day, and once in each round.
+        # Categories are taken in steps of three, so that each comes once in each round, and at another hour each day.
         category = categories[number * 3 % len(categories)]
         past_rounds = number // len(categories)
         loss = MIRROR_DOWN.get(category, 0.0) if days_ago <= BAD_DAYS else 0.0
@@ -275,12 +279,11 @@ class MovedClock(dt.datetime):
 
 
 def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
-    """Submit and judge the whole history, each session at its own time. Yields each session, judged unless the quota is
-    exhausted.
+    """Submit and judge the whole history, each session at its own time.
 
-    For a site whose judge is this running simulator, and on which nothing else runs. Django's clock is moved for as
-    long as this runs: every row, of whatever table, then has the time of the story, and pages that show two of them
-    agree.
+    Yields each session; it is judged unless the quota is exhausted. The site's judge must be this running simulator,
+    and nothing else may run. Django's clock is moved for as long as this runs, so that the rows of all tables have the
+    story's times, and pages that show several of them agree.
     """
     is_database_clock = settings.DATABASE_CLOCK
     try:
@@ -329,8 +332,8 @@ def _submit_and_judge(today: dt.datetime, judge: Simulator) -> Iterator[Session]
         if unjudged and not is_out:
             set_clock(unjudged[-1][0].ended_at.replace(hour=6) + dt.timedelta(days=1))
             quota.probe_now()
-            for each, session in unjudged:
-                judge_with(judge, session, each.verdict)
+            for unjudged_past, session in unjudged:
+                judge_with(judge, session, unjudged_past.verdict)
             unjudged.clear()
         set_clock(past.ended_at + dt.timedelta(minutes=1))
         session = submit(past, decision)
@@ -365,8 +368,8 @@ def simulator() -> Simulator:
 def decide(past: PastSession) -> str | None:
     """Have the category bandit choose the session's category, out of two with work. Returns the id of the decision.
 
-    What is drawn depends on the site's secret, so ids are tried until one draws this category, and the other decisions
-    are rolled back. None if no id does, as when the day's limit for reading is reached.
+    The draw depends on the site's secret, so ids are tried until one draws this category; the other decisions are
+    rolled back. None if no id does so, for example when the day's limit for reading is reached.
     """
     categories = tuple(USUAL)
     other = categories[(categories.index(past.category) + 1 + past.number % 3) % len(categories)]

@@ -182,17 +182,21 @@ def press(name: str, by: User) -> None:
 
 
 def start_again(by: User) -> None:
-    """Restore the judge's quota and erase the two sessions with everything that was learned from them."""
-    order(mode=Mode.VERDICT, options={})
-    mine = Session.objects.filter(agent__name=AGENT, external_id__in=[each.name for each in BOTH])
-    if mine.exists():
-        erase(mine, who=by.get_username(), why="the demo's incident began again")
-    ask_again(by)
-    cache.set(_key("round"), cache.get(_key("round"), 1) + 1, timeout=None)
+    """Begin the incident again.
+
+    Lets the judge answer, erases the two sessions with everything that was learned from them, and forgets which steps
+    were pressed.
+    """
+    script_simulator(mode=Mode.VERDICT, options={})
+    sessions = Session.objects.filter(agent__name=AGENT, external_id__in=[session.name for session in BOTH])
+    if sessions.exists():
+        erase(sessions, who=by.get_username(), why="the demo's incident began again")
+    probe_quota(by)  # its answer reopens the quota
+    cache.set(_key("round"), cache.get(_key("round"), 1) + 1, timeout=None)  # see `operator_id`
     cache.delete_many([_key(step.name) for step in STEPS])
 
 
-def order(**script: object) -> None:
+def script_simulator(**script: object) -> None:
     """Set the simulator's behaviour. Raises SimulatorAway if it does not answer."""
     import httpx2
 
@@ -202,19 +206,20 @@ def order(**script: object) -> None:
         raise SimulatorAway(f"The judge simulator doesn’t answer ({error}). Nothing was changed; try again.") from error
 
 
-def ask_again(_by: User) -> None:
+def probe_quota(_by: User) -> None:
     """Let one call through to test the quota. If it succeeds, the others follow."""
     quota.probe_now()
     publish()
 
 
-def earlier(by: dt.timedelta) -> dt.datetime:
+def earlier_today(by: dt.timedelta) -> dt.datetime:
     """The time `by` ago, but not before today: rewards of earlier days would change the figures."""
     now = clock.now()
     return max(now - by, start_of_day(now))
 
 
 def operator_id() -> str:
+    """The name of the operator's session. Each round of the story has another one."""
     round_number = cache.get(_key("round"), 1)
     return OPERATOR if round_number == 1 else f"{OPERATOR}-{round_number}"
 
@@ -231,8 +236,8 @@ def exhaust(_by: User) -> None:
     nothing wrong: the outage is visible only on the site. Every step of the story takes the person who clicked.
     """
     midnight = start_of_day(clock.now()) + dt.timedelta(days=1)
-    order(mode=Mode.USAGE_LIMITS, options={"regain": f"{midnight.astimezone(dt.UTC):%Y-%m-%d at %H:%M}"})
-    ended_at = earlier(BEFORE)
+    script_simulator(mode=Mode.USAGE_LIMITS, options={"regain": f"{midnight.astimezone(dt.UTC):%Y-%m-%d at %H:%M}"})
+    ended_at = earlier_today(BEFORE)
     metadata = intake.SubmittedSession(
         session_id=operator_id(),
         harness="claude-code",
@@ -264,7 +269,7 @@ def _exhausted(_incident: Incident) -> Iterator[Figure]:
 def mix_up(_by: User) -> None:
     wrong = _operators_log(Session.objects.get(agent__name=AGENT, external_id=operator_id()).ended_at)
     for each in BOTH:
-        ended_at = earlier(each.before)
+        ended_at = earlier_today(each.before)
         metadata = intake.SubmittedSession(
             session_id=each.name,
             category=ARM,
@@ -318,7 +323,7 @@ def _watched(incident: Incident) -> Iterator[Figure]:
 
 def give_back(_by: User) -> None:
     """Let the simulated judge answer again."""
-    order(mode=Mode.VERDICT, options={"score": VERDICT})
+    script_simulator(mode=Mode.VERDICT, options={"score": VERDICT})
 
 
 def _returned(_incident: Incident) -> Iterator[Figure]:
@@ -340,7 +345,7 @@ def _judged(incident: Incident) -> Iterator[Figure]:
 
 def correct(by: User) -> None:
     """Grade the first session as a person, who overrules the judge."""
-    order(mode=Mode.VERDICT, options={})
+    script_simulator(mode=Mode.VERDICT, options={})
     session = _first()
     if persons_grade(session) is None:
         why, claim = "The pull request was merged", f"march31-{session.pk}"
@@ -438,7 +443,7 @@ WATCH = StoryStep(
     title="Watch the rewards stay provisional",
     button="Ask the judge once more",
     means="One more call is refused. No grade is made of that, and the alarms say what is wrong.",
-    act=ask_again,
+    act=probe_quota,
     is_over=_refused_again,
     figures=_watched,
 )
@@ -456,7 +461,7 @@ REPLACE = StoryStep(
     title="Let verdicts replace the provisional rewards",
     button="Probe now",
     means="One call is answered, then the others follow. Each verdict replaces a provisional reward.",
-    act=ask_again,
+    act=probe_quota,
     is_over=_are_judged,
     figures=_judged,
 )

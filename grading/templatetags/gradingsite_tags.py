@@ -107,7 +107,7 @@ def usd_column(value: float | None) -> str:
 
 @register.filter
 def fine_usd(value: float | None) -> str:
-    """A part of a price, with another digit, so that the sum can be followed: 0.83 ¢."""
+    """A part of a price, with one digit more than `usd`, so that readers can check the sum: 0.83 ¢."""
     return f"{100 * value:.2f} ¢" if value is not None and value < 0.1 else usd(value)  # noqa: PLR2004 - ten cents
 
 
@@ -208,7 +208,7 @@ def moment(at: dt.datetime | None) -> str:
 
 @register.filter
 def clock(at: dt.datetime | None) -> str:
-    """12:04:30, for what is seconds away."""
+    """12:04:30, for a moment that is seconds away."""
     return DASH if at is None else f"{timezone.localtime(at):%H:%M:%S}"
 
 
@@ -232,8 +232,9 @@ def words(reason: str) -> str:
 
 @register.filter
 def cited(text: str | None, address: str = "") -> SafeString:
-    """Text, escaped, in which [118] leads to event 118. `address` is the query that shows an event without script:
-    `{{ text|cited:"?event" }}` leads to ?event=118#e118, else it is #e118.
+    """Text, escaped, in which [118] links to event 118, at #e118.
+
+    `address` is the query that shows an event without script: `{{ text|cited:"?event" }}` links to ?event=118#e118.
     """
 
     def linked(match: re.Match[str]) -> str:
@@ -247,7 +248,7 @@ def cited(text: str | None, address: str = "") -> SafeString:
 
 @register.simple_tag
 def place(number: int, numbers: Collection[int] | None) -> str:
-    """The place of an event number among others in their order, as "2 of 4"; "" if the number is not among them."""
+    """The place of a number among `numbers` in their order, as "2 of 4"; empty if it is not among them."""
     if not numbers or number not in numbers:
         return ""
     return f"{sorted(numbers).index(number) + 1} of {len(numbers)}"
@@ -374,7 +375,7 @@ def rest(sentence: str | None) -> str:
 
 @register.filter
 def share_of_one(value: float | None) -> str:
-    """A share in [0, 1] as a percentage: 97 %, or 0.5 % where it would be 1 % or 0 %."""
+    """A share in [0, 1] as a percentage: 97 %. A share below 1 % has one significant digit: 0.5 %."""
     if value is None:
         return DASH
     return f"{100 * value:.1g} %" if 0 < value < 0.01 else f"{100 * value:.0f} %"  # noqa: PLR2004 - one per cent
@@ -382,7 +383,7 @@ def share_of_one(value: float | None) -> str:
 
 @register.filter
 def odds(value: float) -> str:
-    """How many to 1 somebody may bet: .4, 2.5, 800, over 1,000,000."""
+    """The odds, how many to 1, at which somebody may bet: .4, 2.5, 800, over 1,000,000."""
     if value >= MANY:
         return f"over {MANY:,}"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removeprefix("0")  # noqa: PLR2004 - two digits
@@ -390,7 +391,7 @@ def odds(value: float) -> str:
 
 @register.filter
 def per_hundred(value: float | None) -> str:
-    """A share in [0, 1] as a width in a drawing that is 100 wide; what is outside of it is cut."""
+    """A share in [0, 1] as a width in a drawing that is 100 wide. Values outside of [0, 1] are cut."""
     return "0" if value is None else f"{100 * min(max(value, 0.0), 1.0):g}"
 
 

@@ -52,7 +52,7 @@ KEY = AccessKey()
 
 
 def require_key(get_response: View) -> View:
-    """Middleware of a trial: 403 without the cookie, for another host's name, and for requests of other sites' pages.
+    """Middleware of a trial: answers 403 without the cookie, to another host's name, and to pages of other sites.
 
     The printed address sets the cookie and leads to the first page.
     """

@@ -1,4 +1,4 @@
-"""Keeping the logs that a trial reads in place, and making a normal site of it.
+"""Keeping the logs that a trial reads in place, and making the trial a normal site.
 
 A kept log is a compressed copy in the site's store of evidence. It shares no blocks with the harness's file, which an
 agent may rewrite, and retention and erasures delete it like any other evidence.
@@ -27,15 +27,15 @@ when_kept: Callable[[], object] = lambda: None  # noqa: E731
 
 
 def keep_logs() -> int:
-    """Copy the logs that were read in place into the store. Returns how many are gone or were rewritten.
+    """Copy the logs that were read in place into the store. Returns how many of them are gone or were rewritten.
 
-    Can be repeated if it fails, such as on a full disk: what was copied stays.
+    If it fails, for example on a full disk, it can be repeated: copied logs stay.
     """
     return sum(not keep_log(row) for row in list(LogInPlace.objects.order_by("pk")))
 
 
 def keep_log(row: LogInPlace) -> bool:
-    """Copy one log into the store. False if its bytes are not there any more; pages then say so."""
+    """Copy a log into the store. False if its bytes are not there any more; pages then say so."""
     if Evidence.objects.filter(sha256=row.pk).exists():  # otherwise it was erased, and no copy is needed
         try:
             with Path(row.path).open("rb") as file, store.incoming(in_place.FirstBytes(file, row.size)) as copy:

@@ -29,8 +29,8 @@ def log_folders() -> dict[str, list[Path]]:
     folders = {name: places() for name, places in LOG_FOLDERS.items()}
     for harness in HARNESSES:
         folders.setdefault(harness.format, [Path.home() / folder for folder in harness.folders])
-    existing = {name: [folder for folder in each if folder.is_dir()] for name, each in folders.items()}
-    return {name: each for name, each in existing.items() if each}
+    existing = {name: [folder for folder in paths if folder.is_dir()] for name, paths in folders.items()}
+    return {name: paths for name, paths in existing.items() if paths}
 
 
 def claude_projects() -> Path:
@@ -55,7 +55,7 @@ def cleanup_days() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """When Claude Code deletes the transcripts that only it has: the moments in order, by its setting of `days`."""
+    """When Claude Code deletes the transcripts that only it has: the `moments`, in order. `days` is its setting."""
 
     days: int
     moments: tuple[dt.datetime, ...]
@@ -67,7 +67,8 @@ class Cleanup:
 
 
 def cleanup() -> Cleanup:
-    days, folder = cleanup_days(), str(claude_projects())
+    days = cleanup_days()
+    folder = str(claude_projects())
     paths = set(LogInPlace.objects.filter(path__startswith=folder + "/").values_list("path", flat=True))
     moments = []
     for path in paths:
@@ -107,16 +108,16 @@ def lost_prompts() -> list[LostPrompt]:
             continue
         session = row.get("sessionId")
         if isinstance(session, str) and session:
-            is_there = session in ids
+            has_transcript = session in ids
         else:
-            is_there = any(start <= prompt.at <= end for start, end in spans)
-        if not is_there:
+            has_transcript = any(start <= prompt.at <= end for start, end in spans)
+        if not has_transcript:
             lost.append(prompt)
-    return sorted(lost, key=lambda each: each.at, reverse=True)
+    return sorted(lost, key=lambda prompt: prompt.at, reverse=True)
 
 
 def history_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects in a file of JSON lines. Whatever else is in it is skipped."""
+    """The objects in a file of JSON lines. Other lines are skipped."""
     try:
         with path.open("rb") as file:
             for _ in range(MAX_LINES):

@@ -33,7 +33,10 @@ FOLLOW_SECONDS = 20.0
 
 @dataclass(slots=True, kw_only=True)
 class ReadingProgress:
-    """How far the logs are read. `unchanged` were read by an earlier trial; `stopped` says why reading ended early."""
+    """How many logs there are, and how many are read (`done`). `unchanged` of these were read by an earlier trial.
+
+    `stopped` says why reading ended early; empty if it did not.
+    """
 
     total: int = 0
     done: int = 0
@@ -48,8 +51,9 @@ STOP = threading.Event()
 
 
 def local_agent() -> Agent:
-    """The agent whose sessions a trial's are."""
-    return Agent.objects.get_or_create(name=AGENT)[0]
+    """The agent to which a trial's sessions belong."""
+    agent, _is_new = Agent.objects.get_or_create(name=AGENT)
+    return agent
 
 
 def read_in_thread(folders: Sequence[Path], keeps: bool, progress: ReadingProgress = PROGRESS) -> None:  # noqa: FBT001
@@ -85,10 +89,10 @@ def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
     A log that can't be read is recorded with the reason, and the others are read.
     """
     with TemporaryDirectory(prefix="opencode-") as scratch:
-        files = [each for each in scan(folders) if isinstance(each, Path)]
-        exports, parts = opencode.export_sessions(files, Path(scratch))
+        files = [found for found in scan(folders) if isinstance(found, Path)]
+        exports, sources = opencode.export_sessions(files, Path(scratch))
         # Sessions that OpenCode keeps in its database are stored as files of their own; the other logs stay in place.
-        _read_files([*latest_first(set(files) - parts), *exports], folders, set(exports), progress)
+        _read_files([*latest_first(set(files) - sources), *exports], folders, set(exports), progress)
 
 
 def _read_files(
@@ -97,7 +101,7 @@ def _read_files(
     agent = local_agent()
     progress.total = len(paths)
     record = None
-    leave_out = {digest for each in erased.recorded() for digest in each.digests}
+    leave_out = {digest for erasure in erased.recorded() for digest in erasure.digests}
     try:
         for path in tqdm(paths, desc="Reading", unit=" files", disable=None):
             if STOP.is_set():
@@ -132,7 +136,7 @@ def read_log(
 
 
 def latest_first(paths: Iterable[Path]) -> list[Path]:
-    """These files by the time of their last change. One that has disappeared comes last."""
+    """These files, the latest changed first. A file that has disappeared comes last."""
     changed = {}
     for path in paths:
         try:

@@ -43,7 +43,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
         connection: Connection = super().get_new_connection(conn_params)
         connection.execute(f"PRAGMA synchronous={self.synchronous}")
-        path = connection.execute("PRAGMA database_list").fetchone()[2]  # empty for one in memory
+        path = connection.execute("PRAGMA database_list").fetchone()[2]  # empty for a database in memory
         self.gate = gate_of(Path(path)) if path else None
         return connection
 

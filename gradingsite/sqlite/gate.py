@@ -50,13 +50,14 @@ class WriteGate:
 
         Raises WriteGateBusy after `seconds`, or at once if MAX_WAITING threads are waiting.
         """
-        until, turn = time.monotonic() + seconds, Turn()
+        until = time.monotonic() + seconds
+        turn = Turn()
         with self._mutex:
             waiting = len(self._turns) - self._is_locked  # without the turn that has the lock
             if waiting >= MAX_WAITING:
                 raise WriteGateBusy(f"expected at most {MAX_WAITING} waiting to write; try again in some seconds")
             self._turns.append(turn)
-            self._turns[0].set()  # perhaps this one
+            self._turns[0].set()  # this turn, if no other thread is before it
         try:
             if not turn.is_set():
                 if not turn.wait(seconds):
@@ -81,7 +82,7 @@ class WriteGate:
         return turn
 
     def leave(self, turn: Turn) -> None:
-        """Release the gate or leave the queue. Does nothing if that was done already, or the turn is a parent's."""
+        """Release the gate or leave the queue. Does nothing if that was done, or if the turn is from before a fork."""
         with self._mutex:
             if turn not in self._turns:
                 return

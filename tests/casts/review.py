@@ -42,4 +42,4 @@ def claim() -> str:
 def name(*, inside: bool, number: int = 0) -> str:
     """A session's name that falls into a random check of a fifth, or not."""
     names = (f"s{number}-{i}" for i in range(1000))
-    return next(each for each in names if (shares.number(shares.SLICE, "bob", each) < 0.2) == inside)
+    return next(each for each in names if (shares.keyed_number(shares.SLICE, "bob", each) < 0.2) == inside)

@@ -184,7 +184,7 @@ def test_a_host_with_another_key_is_refused_and_told_which(settings, name, value
     assert str(value) not in str(refusal.value)
     with pytest.raises(SystemExit, match=f"another {name} than"):
         schema.require_or_exit(keys.require_same)
-    keys.record(replace=True)
+    keys.record_fingerprints(replace=True)
     keys.require_same()
 
 

@@ -51,7 +51,7 @@ def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at(site):
         site.on(session).answered_blind(rita, 0.1, slice_probability=None, stratum="flagged")
     assert ReviewAnswer.objects.filter(blind_value__isnull=False).count() == 40
     assert calibration.calibrations() == []
-    assert judges.in_use().blind == 0
+    assert judges.grader_in_use().blind == 0
     watch()
     assert "0 of 20 blind grades" in alarms("A30")[0]
 
@@ -72,7 +72,7 @@ def test_i146_one_detector_more_changes_no_figure_of_the_judge(site):
 def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway(site):
     """Leaving it out would make the slice a sample of what no rule found."""
     site.on(judged(site, 0.6)).answered_blind(site.person("rita", "reviewer"), 0.5, stratum="flagged")
-    assert judges.in_use().blind == 1
+    assert judges.grader_in_use().blind == 1
 
 
 # --- I147: no human ground truth at all ------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
         wanted = learned()
     lived(wrong=True)
     for session in Session.objects.filter(grades__value=0.1):
-        promised = list(promises.effects([(session, 0.8)]))
+        promised = list(promises.arm_moves([(session, 0.8)]))
         answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="the grader could not read it")
         means = [(move.mean_before, move.mean_after) for move in promised if move.touched]
         assert [(told["mean_before"], told["mean_after"]) for told in answer.effects["bandits"]] == means

@@ -136,7 +136,7 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(site, client):
         site.on(verdict(site, value, route="gateway").session).answered_blind(rita, 0.9)
     for value in (0.8, 0.9):
         site.on(verdict(site, value, rubric="b" * 64).session).answered_blind(rita, 0.9)
-    found = calibration.for_grader(judges.in_use().grader)
+    found = calibration.for_grader(judges.grader_in_use().grader)
     assert str(found.grader) == "claude-sonnet-5-5 at api rubric bbbb"
     assert found.whole.n == 2
     assert found.whole.error.mean == pytest.approx(0.05)
@@ -247,7 +247,7 @@ def test_i41_a_fixed_share_gets_a_second_family_drawn_with_the_sites_key_beside_
     sessions = [submit(name) for name in names]
     while work():
         pass
-    chosen = {name for name in names if shares.number("second", "bob", name) < 0.25}
+    chosen = {name for name in names if shares.keyed_number("second", "bob", name) < 0.25}
     parallel = Grade.objects.verdicts().filter(parallel=True)
     assert 0 < len(chosen) < 6
     assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}

@@ -191,7 +191,7 @@ def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(site, sim, settin
     worker.pump(seconds=600)
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
     names = [f"s{number}" for number in range(16)]
-    assert chosen == {name for name in names if review_shares.number("second", "bob", name) < 0.25}
+    assert chosen == {name for name in names if review_shares.keyed_number("second", "bob", name) < 0.25}
     assert 2 <= len(chosen) <= 8
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bandit.core.table import MICRO, RewardRow
-from grading.monitoring.apart import apart
-from grading.monitoring.picking import ONE_IN, DrawnDecision, picking
+from grading.monitoring.apart import find_outliers
+from grading.monitoring.picking import ONE_IN, DrawnDecision, find_picking
 
 pytestmark = pytest.mark.pure
 
@@ -26,7 +26,7 @@ def decided(dice, uses, n):
 
 
 def is_told(decisions):
-    found = picking(decisions)
+    found = find_picking(decisions)
     return found is not None and found.money >= ONE_IN
 
 
@@ -47,7 +47,7 @@ def test_money_never_grows_by_expectation():
     for number in range(2**6):
         arms = ["code" if number >> at & 1 else "infra" for at in range(6)]
         drawn = [DrawnDecision(arm=arm, odds=odds, used=at % 2 == 0) for at, arm in enumerate(arms)]
-        total += picking(drawn).money * np.prod([odds[arm] for arm in arms])
+        total += find_picking(drawn).money * np.prod([odds[arm] for arm in arms])
     assert total == pytest.approx(1)
 
 
@@ -55,7 +55,7 @@ def test_money_never_grows_by_expectation():
 def test_who_drops_one_arm_is_named_with_it(number):
     dice = np.random.default_rng(number)
     made = decided(dice, lambda arm: arm != "news", 60)
-    found = picking(made)
+    found = find_picking(made)
     assert is_told(made)
     assert (found.arm, found.is_of_used) == ("news", False)
     assert found.count == found.n > 2 * found.expected
@@ -66,13 +66,13 @@ def test_who_keeps_the_least_likely_arm_alone_is_named_after_its_fifth():
     kept = [DrawnDecision(arm="infra", odds=odds, used=True)] * 5
     dropped = [DrawnDecision(arm="code", odds=odds, used=False)] * 120
     assert is_told(kept + dropped)
-    found = picking(kept + dropped)
+    found = find_picking(kept + dropped)
     assert (found.arm, found.is_of_used, found.count) == ("infra", True, 5)
 
 
 def test_what_was_no_draw_says_nothing():
-    assert picking([]) is None
-    assert picking([DrawnDecision(arm="code", odds={"code": 1.0}, used=False)] * 50) is None
+    assert find_picking([]) is None
+    assert find_picking([DrawnDecision(arm="code", odds={"code": 1.0}, used=False)] * 50) is None
 
 
 # --- apart
@@ -121,7 +121,7 @@ def two_arms(seed, *lies):
 
 
 def names(rows, day_variance=0.0):
-    return {(found.arm, found.agent) for found in apart(rows, day_variance)}
+    return {(found.arm, found.agent) for found in find_outliers(rows, day_variance)}
 
 
 def test_honest_agents_are_not_named():
@@ -207,5 +207,5 @@ def test_of_two_agents_the_one_with_the_higher_rewards_is_named():
 def test_one_agent_has_nobody_to_be_compared_with():
     """Nor do rewards of which nobody knows whose they are."""
     rows = [row for row in two_arms(0) if row.agent == "alice"]
-    assert apart([*rows, *(rewarded("news", "", 1.0) for _ in range(20))]) == []
-    assert apart([]) == []
+    assert find_outliers([*rows, *(rewarded("news", "", 1.0) for _ in range(20))]) == []
+    assert find_outliers([]) == []

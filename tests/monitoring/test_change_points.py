@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from grading.monitoring.change_points import BLOCK, FALSE_A_YEAR, Cause, blocks, changes, scores, split, threshold
+from grading.monitoring.change_points import (
+    BLOCK,
+    FALSE_A_YEAR,
+    Cause,
+    block_means,
+    find_changes,
+    scores,
+    split_change,
+    threshold,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -20,26 +29,26 @@ def test_scores_are_standard_normal_where_nothing_changes():
 @pytest.mark.parametrize("change", [0.3, -0.3])
 def test_a_change_is_dated_and_told_once(change):
     series = noise(1, 100) + noise(2, 60, 0.5 + change)
-    (found,) = changes(series, threshold(15_000))
-    assert 94 <= found.since <= 106 < found.at <= 125
+    (found,) = find_changes(series, threshold(15_000))
+    assert 94 <= found.since <= 106 < found.detected_at <= 125
     assert found.after - found.before == pytest.approx(change, abs=0.1)
     assert (found.n_before, found.n_after) == (found.since, 160 - found.since)
 
 
 def test_what_never_varied_and_a_short_series_raise_nothing():
-    assert changes([0.5] * 300, threshold(10_000)) == []
-    assert changes([0.1] * 5 + [0.9] * 5, threshold(100)) == []
-    assert changes([], threshold(0)) == []
+    assert find_changes([0.5] * 300, threshold(10_000)) == []
+    assert find_changes([0.1] * 5 + [0.9] * 5, threshold(100)) == []
+    assert find_changes([], threshold(0)) == []
 
 
 def test_a_few_odd_values_are_no_change():
-    assert changes([*noise(3, 100), 50.0, 50.0, *noise(4, 20)], threshold(15_000)) == []
+    assert find_changes([*noise(3, 100), 50.0, 50.0, *noise(4, 20)], threshold(15_000)) == []
 
 
 def test_there_are_about_as_many_false_alarms_as_meant():
     """Four series of five years' values each: the formula means 10, and learning the level makes it fewer."""
     limit = threshold(2_000)
-    found = sum(len(changes(noise(seed, 10_000), limit)) for seed in range(4))
+    found = sum(len(find_changes(noise(seed, 10_000), limit)) for seed in range(4))
     assert found <= 2 * FALSE_A_YEAR * 20
 
 
@@ -53,10 +62,10 @@ def rows(**parts):
 
 
 def test_a_mean_that_moved_by_its_mix_is_told_from_one_that_moved_by_its_levels():
-    mixed = split(rows(easy=(40, 0.8), hard=(10, 0.4)), rows(easy=(10, 0.8), hard=(40, 0.4)))
+    mixed = split_change(rows(easy=(40, 0.8), hard=(10, 0.4)), rows(easy=(10, 0.8), hard=(40, 0.4)))
     assert (mixed.cause, mixed.levels) == (Cause.MIX, 0)
     assert mixed.mix == pytest.approx(0.32 - 0.56)
-    worse = split(rows(easy=(40, 0.8), hard=(10, 0.4)), rows(easy=(40, 0.6), hard=(10, 0.2)))
+    worse = split_change(rows(easy=(40, 0.8), hard=(10, 0.4)), rows(easy=(40, 0.6), hard=(10, 0.2)))
     assert (worse.cause, worse.mix) == (Cause.LEVELS, 0)
     assert worse.levels == pytest.approx(-0.2)
 
@@ -65,9 +74,9 @@ def test_a_mean_that_moved_by_its_mix_is_told_from_one_that_moved_by_its_levels(
     "after", [rows(easy=(4, 0.6), hard=(4, 0.2)), rows(new=(40, 0.6), easy=(10, 0.8)), rows(easy=(40, 0.2)), []]
 )
 def test_nobody_can_tell_from_too_few_that_can_be_compared(after):
-    assert split(rows(easy=(40, 0.8), hard=(10, 0.4)), after).cause is Cause.CANNOT_TELL
+    assert split_change(rows(easy=(40, 0.8), hard=(10, 0.4)), after).cause is Cause.CANNOT_TELL
 
 
 def test_blocks_are_means_and_an_unfinished_one_waits():
-    assert blocks([0.0] * BLOCK + [1.0] * BLOCK + [0.5] * (BLOCK - 1)) == [0.0, 1.0]
-    assert blocks([0.5]) == []
+    assert block_means([0.0] * BLOCK + [1.0] * BLOCK + [0.5] * (BLOCK - 1)) == [0.0, 1.0]
+    assert block_means([0.5]) == []

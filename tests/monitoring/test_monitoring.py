@@ -15,7 +15,7 @@ from grading.models.judging import Purpose
 from grading.models.review import Answer
 from grading.monitoring import attending
 from grading.monitoring.alarms import open_alarms, run_rules
-from grading.monitoring.flags import DISMISSED, clear_flags, flagged_sessions
+from grading.monitoring.flags import DISMISSED, clear_flags, open_flags_newest_first
 from grading.monitoring.judges import about_quota, judge_out
 from grading.monitoring.rule import RULES, Finding, Rule, title_of
 from grading.monitoring.watch import acknowledge, inspect_session, refresh_alarms, watch, watch_at_night
@@ -54,7 +54,7 @@ def test_a_pull_request_without_a_real_grade_is_flagged_at_once(site, values):
     flag = Flag.objects.get(session=session)
     assert flag.rule == "A1"
     assert "1 pull request" in flag.detail
-    assert list(flagged_sessions()) == [flag]
+    assert list(open_flags_newest_first()) == [flag]
 
 
 @pytest.mark.parametrize("values", [{"trajectory": 0.41}, {"judge": 0.1}, {"judge": 0.1, "trajectory": 0.1}])
@@ -67,7 +67,7 @@ def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work(site):
     session = inspected(site, trajectory=None)
     site.on(session).judged(0.1).settle()
     inspect_session(session)
-    assert not flagged_sessions().exists()
+    assert not open_flags_newest_first().exists()
     assert Flag.objects.get().cleared_why == "it has a real grade now, or will get one"
 
 
@@ -75,9 +75,9 @@ def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back(sit
     rita = site.person("rita", "reviewer")
     session = inspected(site, trajectory=None)
     corrections.record_correction(session, rita, value=0.8, reason="merged")
-    assert not flagged_sessions().exists()
+    assert not open_flags_newest_first().exists()
     corrections.undo(session.grades.get(source="human"), rita)
-    assert flagged_sessions().get().session == session
+    assert open_flags_newest_first().get().session == session
 
 
 def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes(site):
@@ -86,10 +86,10 @@ def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes(site):
     inspect_session(session)
     site.on(session).graded(Source.TRAJECTORY, 0.5)
     inspect_session(session)
-    assert not flagged_sessions().exists()
+    assert not open_flags_newest_first().exists()
     site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
     inspect_session(session)
-    assert flagged_sessions().get().session == session
+    assert open_flags_newest_first().get().session == session
 
 
 def test_a_flag_that_an_earlier_version_cleared_comes_back(site):
@@ -100,14 +100,14 @@ def test_a_flag_that_an_earlier_version_cleared_comes_back(site):
     Flag.objects.update(cleared_why="it has a real grade now, or one is on its way")
     site.on(session).graded(Source.TRAJECTORY, None, Reason.LOG_SHARED)
     inspect_session(session)
-    assert flagged_sessions().get().session == session
+    assert open_flags_newest_first().get().session == session
 
 
 def test_a_flag_that_a_person_dismissed_stays_cleared(site):
     session = inspected(site, trajectory=None)
     clear_flags(session, by=site.person("rita", "reviewer"), why=DISMISSED)
     inspect_session(session)
-    assert not flagged_sessions().exists()
+    assert not open_flags_newest_first().exists()
 
 
 def waiting(site, *, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
@@ -133,7 +133,7 @@ def test_work_may_wait_a_day_and_a_half_for_its_judge(site, reason, values, sett
     with time_machine.travel(now + dt.timedelta(hours=36), tick=False):
         for _ in range(2):
             sweeper.sweep()
-            flag = flagged_sessions().get()
+            flag = open_flags_newest_first().get()
             assert flag.session == session
             assert "has waited for its verdict since 31 Mar 12:00 UTC" in flag.detail
             assert ReviewItem.objects.open().get().session == session
@@ -189,7 +189,7 @@ def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says(s
     session = waiting(site, trajectory=0.9)
     JudgeJob.objects.update(state="abandoned", reason=Reason.UNPARSABLE_VERDICT)
     inspect_session(session)
-    assert "it was given up" in flagged_sessions().get().detail
+    assert "it was given up" in open_flags_newest_first().get().detail
 
 
 @pytest.mark.parametrize(("state", "reason"), [("abandoned", Reason.NOT_CONFIGURED), ("cancelled", Reason.NONE)])

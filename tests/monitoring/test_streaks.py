@@ -5,7 +5,7 @@ import random
 import pytest
 from scipy.stats import hypergeom
 
-from grading.monitoring.streaks import LEVEL, ObservedSession, SessionEnding, find
+from grading.monitoring.streaks import LEVEL, ObservedSession, SessionEnding, find_streaks
 
 pytestmark = pytest.mark.pure
 
@@ -40,7 +40,7 @@ def live(seed, days, missing):
             kind = (DIED if chance.random() < 0.1 else UNSCORED) if lost else GRADED
             sessions.append(ObservedSession(key=len(sessions), arm=f"arm-{arm}", ending=kind))
             if place % (A_DAY // LOOKS_A_DAY) == A_DAY // LOOKS_A_DAY - 1:
-                found = find(sessions[-WINDOW * A_DAY :], known)
+                found = find_streaks(sessions[-WINDOW * A_DAY :], known)
                 known = {each.arm for each in (*found.streaks, *found.excesses)}
                 yield day, known
 
@@ -73,7 +73,7 @@ def test_an_outage_that_hits_all_arms_is_one_thing(seed):
 
 
 def test_a_run_is_measured_by_the_other_arms_and_its_own_past():
-    (streak,) = find(line(*usual(), ("a", UNSCORED, 9))).streaks
+    (streak,) = find_streaks(line(*usual(), ("a", UNSCORED, 9))).streaks
     assert (streak.arm, len(streak.sessions)) == ("a", 9)
     assert streak.others == pytest.approx((12 + 1) / (60 + 2))
     assert streak.usual == pytest.approx((20 * 13 / 62 + 4) / (20 + 20))
@@ -82,31 +82,32 @@ def test_a_run_is_measured_by_the_other_arms_and_its_own_past():
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_short_run_is_chance(n):
-    assert not find(line(*usual(), ("a", UNSCORED, n))).streaks
+    assert not find_streaks(line(*usual(), ("a", UNSCORED, n))).streaks
 
 
 def test_a_graded_session_ends_a_run():
-    assert not find(line(*usual(), ("a", UNSCORED, 4), ("a", GRADED, 1), ("a", UNSCORED, 4))).streaks
+    assert not find_streaks(line(*usual(), ("a", UNSCORED, 4), ("a", GRADED, 1), ("a", UNSCORED, 4))).streaks
 
 
 def test_an_arm_that_was_never_graded_is_found():
-    (streak,) = find(line(*usual("bcd"), ("a", UNSCORED, 12))).streaks
+    (streak,) = find_streaks(line(*usual("bcd"), ("a", UNSCORED, 12))).streaks
     assert streak.arm == "a"
 
 
 def test_what_is_usual_is_at_most_a_half():
-    (streak,) = find(line(*usual("b"), *[("a", UNSCORED, 18), ("a", GRADED, 1)] * 3, ("a", UNSCORED, 30))).streaks[-1:]
+    past = [("a", UNSCORED, 18), ("a", GRADED, 1)] * 3
+    (streak,) = find_streaks(line(*usual("b"), *past, ("a", UNSCORED, 30))).streaks[-1:]
     assert streak.usual == 0.5
 
 
 def test_a_run_of_one_arm_among_few_of_others_is_that_arms():
     runs = [("a", UNSCORED, 5), ("b", UNSCORED, 1), ("a", UNSCORED, 6), ("c", UNSCORED, 1)]
-    assert [streak.arm for streak in find(line(*usual(), *runs)).streaks] == ["a"]
+    assert [streak.arm for streak in find_streaks(line(*usual(), *runs)).streaks] == ["a"]
 
 
 def test_infrastructure_that_ends_one_arm_more_often_is_found():
     past = [(arm, DIED if arm == "a" and n % 3 == 0 else GRADED, 1) for n in range(24) for arm in "abcd"]
-    (excess,) = find(line(*past)).excesses
+    (excess,) = find_streaks(line(*past)).excesses
     assert (excess.arm, len(excess.died), excess.n, excess.others_died, excess.others) == ("a", 8, 24, 0, 72)
     assert excess.p < LEVEL
 
@@ -114,23 +115,23 @@ def test_infrastructure_that_ends_one_arm_more_often_is_found():
 def test_an_excess_among_very_many_sessions_has_the_p_value_of_the_hypergeometric_distribution():
     """The numbers of ways have thousands of digits then, so the rule would take minutes with them."""
     past = [("a", DIED, 1_200), ("a", GRADED, 18_800), ("b", DIED, 4_000), ("b", GRADED, 76_000)]
-    (excess,) = find(line(*past)).excesses
+    (excess,) = find_streaks(line(*past)).excesses
     assert excess.p == pytest.approx(hypergeom.sf(1_199, 100_000, 5_200, 20_000), rel=1e-6)
 
 
 def test_infrastructure_that_ends_all_alike_is_not_an_arms():
     past = [(arm, DIED if n % 3 == 0 else GRADED, 1) for n in range(24) for arm in "abcd"]
-    assert not find(line(*past)).excesses
+    assert not find_streaks(line(*past)).excesses
 
 
 def test_what_was_found_stays_while_chance_would_have_it_hardly_more_easily():
     sessions = next(
         held
         for n in range(5, 12)
-        if find(held := line(*usual(), ("a", UNSCORED, n)), {"a"}).streaks and not find(held).streaks
+        if find_streaks(held := line(*usual(), ("a", UNSCORED, n)), {"a"}).streaks and not find_streaks(held).streaks
     )
-    assert find(sessions, {"a"}).streaks
+    assert find_streaks(sessions, {"a"}).streaks
 
 
 def test_of_nothing_nothing_is_found():
-    assert find([]).streaks == find([]).excesses == ()
+    assert find_streaks([]).streaks == find_streaks([]).excesses == ()

@@ -3,7 +3,7 @@
 import pytest
 
 from grading.monitoring.judges import JudgeInstrument
-from grading.review.agreement import JudgeHumanPair, agreement
+from grading.review.agreement import JudgeHumanPair, measure_agreement
 from grading.review.calibration import Calibration
 from grading.review.trust import Share
 from grading.screens.desk.answer import TrustFacts, answer
@@ -15,7 +15,7 @@ ALL = {"may_review": True, "may_operate": True}
 def compared(n):
     pairs = [JudgeHumanPair(judge=0.57, human=0.5)] * n
     grader = JudgeInstrument(model="m", route="r", rubric="", version="")
-    return Calibration(grader=grader, whole=agreement(pairs), early=0, strata={})
+    return Calibration(grader=grader, whole=measure_agreement(pairs), early=0, strata={})
 
 
 def today(part, whole):

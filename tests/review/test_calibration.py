@@ -64,22 +64,22 @@ def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it
 )
 def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(site, rita, fields):
     site.on(judged(site)).answered_blind(rita, 0.5, **fields)
-    assert calibration.pairs().all == []
-    assert judges.in_use().blind == 0
+    assert calibration.load_blind_pairs().all == []
+    assert judges.grader_in_use().blind == 0
 
 
 def test_an_answer_that_was_undone_is_no_pair(site, rita):
     answer = site.on(judged(site)).answered_blind(rita, 0.5).answer
     site.on(answer.session).answered_blind(rita, None, answer="undo", blind_value=None, undoes=answer)
-    assert calibration.pairs().all == []
+    assert calibration.load_blind_pairs().all == []
 
 
 def test_two_people_on_one_session_are_one_pair(site, rita):
     session = judged(site, 0.6)
     site.on(session).answered_blind(rita, 0.4).answered_blind(site.person("otto", "operator"), 0.6)
-    (pair,) = calibration.pairs().all
+    (pair,) = calibration.load_blind_pairs().all
     assert pair.human == pytest.approx(0.5)
-    assert judges.in_use().blind == 1
+    assert judges.grader_in_use().blind == 1
 
 
 def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(site, rita):
@@ -91,8 +91,10 @@ def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(sit
     assert (found["a"].n, found["b"].n) == (2, 1)
     assert found["a"].error.mean == pytest.approx(0.25)
     assert found["b"].error.mean == 0
-    assert judges.in_use() == CalibrationStatus(grader=JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1)
-    assert calibration.for_grader(judges.in_use().grader).whole == found["b"]
+    assert judges.grader_in_use() == CalibrationStatus(
+        grader=JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1
+    )
+    assert calibration.for_grader(judges.grader_in_use().grader).whole == found["b"]
 
 
 def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):
@@ -100,7 +102,7 @@ def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(site, rita):
     judged(site, 0.6, session=session)
     judged(site, 0.9, session=session, parallel=True, replicate=1)
     site.on(session).answered_blind(rita, 0.5)
-    assert [pair.judge for pair in calibration.pairs().all] == [0.6]
+    assert [pair.judge for pair in calibration.load_blind_pairs().all] == [0.6]
 
 
 def test_strata_are_told_apart_by_arm_and_flag(site, rita):
@@ -115,7 +117,7 @@ def test_strata_are_told_apart_by_arm_and_flag(site, rita):
 
 def test_a_site_without_a_verdict_has_no_grader_to_calibrate(site):
     site.session()
-    assert judges.in_use() is None
+    assert judges.grader_in_use() is None
     watch()
     assert not Alarm.objects.filter(rule="A30").exists()
 
@@ -125,7 +127,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, 
     watch()
     assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     compared(site, rita, 0.1)
-    assert judges.in_use().is_calibrated
+    assert judges.grader_in_use().is_calibrated
     alarms.run_rules([RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
     client.force_login(rita)
@@ -135,7 +137,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(site, 
 def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(site, rita):
     for _ in range(21):
         corrections.record_correction(judged(site, 0.5), rita, value=0.6)
-    assert judges.in_use().blind == 0
+    assert judges.grader_in_use().blind == 0
 
 
 def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita, client):
@@ -169,7 +171,7 @@ def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(si
     assert (found.whole.n, found.early) == (2, 3)
     assert found.whole.bias.mean == pytest.approx(0.1)
     assert found.strata["cross-repo", "flagged"].n == 3
-    assert judges.in_use().blind == 2
+    assert judges.grader_in_use().blind == 2
 
 
 def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(site, rita, client):
@@ -177,7 +179,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
     for session in sessions:
         site.on(session).answered_blind(rita, 0.5)
     out_of_turn(*sessions)
-    assert not judges.in_use().is_calibrated
+    assert not judges.grader_in_use().is_calibrated
     watch()
     assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     client.force_login(rita)
@@ -192,7 +194,7 @@ def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_la
     for value in (0.5, 0.7, 0.6, 0.6):
         judged(site, value)
     site.on(judged(site, 0.5, session=site.session("code").session)).answered_blind(rita, 0.4)
-    pairs = calibration.pairs()
+    pairs = calibration.load_blind_pairs()
     (means,) = calibration.arm_means(pairs).values()
     assert (means["cross-repo"].pairs, means["cross-repo"].alone) == (8, 4)
     assert means["cross-repo"].mean.mean == pytest.approx(0.5, abs=0.01)
@@ -234,7 +236,7 @@ def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(s
     session = judged(site, 0.2)
     judged(site, 0.6, session=session)
     judged(site, 0.9, session=session, parallel=True, replicate=1)
-    (means,) = calibration.arm_means(calibration.pairs()).values()
+    (means,) = calibration.arm_means(calibration.load_blind_pairs()).values()
     assert means["cross-repo"].alone == 1
 
 
@@ -243,15 +245,15 @@ def test_stored_means_are_those_of_the_day_they_were_stored(site, rita, client):
     compared(site, rita, *[0.1, 0.12, 0.08, 0.1] * 2)
     for value in (0.5, 0.7, 0.6, 0.6):
         judged(site, value)
-    computed = calibration.arm_means(calibration.pairs())
-    assert calibration.latest_arm_means(calibration.pairs()) == (computed, None)
+    computed = calibration.arm_means(calibration.load_blind_pairs())
+    assert calibration.latest_arm_means(calibration.load_blind_pairs()) == (computed, None)
     calibration.store_arm_means(NOON)
     judged(site, 0.9)
-    assert calibration.latest_arm_means(calibration.pairs()) == (computed, NOON)
+    assert calibration.latest_arm_means(calibration.load_blind_pairs()) == (computed, NOON)
     client.force_login(rita)
     assert "As of" in flat(client.get("/calibration/"))
     calibration.store_arm_means(NOON + dt.timedelta(hours=1))
-    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    (means,) = calibration.latest_arm_means(calibration.load_blind_pairs())[0].values()
     assert means["cross-repo"].alone == 5
 
 
@@ -264,5 +266,5 @@ def test_stored_means_follow_a_session_to_another_arm(site, rita):
     session.save()
     settle(session)
     calibration.store_arm_means(NOON + dt.timedelta(hours=1))
-    (means,) = calibration.latest_arm_means(calibration.pairs())[0].values()
+    (means,) = calibration.latest_arm_means(calibration.load_blind_pairs())[0].values()
     assert means["cross-repo"].alone == 0

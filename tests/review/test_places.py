@@ -157,9 +157,9 @@ def test_membership_and_order_are_drawn_with_the_sites_key(site, settings):
     settings.CHANCE_KEY = bytes(32)
     assert random_slice.rank(session) != before
     names = [f"session {number}" for number in range(200)]
-    inside = {each for each in names if shares.number(shares.SLICE, "bob", each) < 0.2}
+    inside = {each for each in names if shares.keyed_number(shares.SLICE, "bob", each) < 0.2}
     settings.CHANCE_KEY = bytes(range(32))
-    assert {each for each in names if shares.number(shares.SLICE, "bob", each) < 0.2} != inside
+    assert {each for each in names if shares.keyed_number(shares.SLICE, "bob", each) < 0.2} != inside
 
 
 def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(site, settings):

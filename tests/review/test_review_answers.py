@@ -398,7 +398,7 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(site, r
     session = waits(site, 0.45)
     with time_machine.travel(NOON, tick=False):
         promised = list(promises.outlooks([(session, value)]))
-        touched = [move for move in promises.effects([(session, value)]) if move.touched]
+        touched = [move for move in promises.arm_moves([(session, value)]) if move.touched]
         answer = answers.submit(
             session, rita, answer=Answer.EXCLUDE if value is None else Answer.GRADE, value=value, reason="r"
         )
@@ -432,7 +432,7 @@ def test_the_previews_of_several_grades_are_those_of_each(site, rita):
         site.session("code", harness="gptme").judged(judged_value).recheck()
     session = waits(site, 0.45)
     each_alone = [
-        next(move for move in promises.effects([(session, value)]) if move.touched and move.bandit == "category")
+        next(move for move in promises.arm_moves([(session, value)]) if move.touched and move.bandit == "category")
         for value in (0.2, 0.5, 1.0)
     ]
     assert promises.answer_moves(session, (0.2, 0.5, 1.0)) == each_alone
@@ -447,14 +447,14 @@ def test_the_previews_of_several_grades_are_those_of_each(site, rita):
 
 def test_without_a_category_the_previews_are_of_the_harness(site, rita):
     session = site.session(None, harness="gptme").judged(0.3).recheck()
-    (alone,) = [move for move in promises.effects([(session, 0.7)]) if move.touched]
+    (alone,) = [move for move in promises.arm_moves([(session, 0.7)]) if move.touched]
     assert promises.answer_moves(session, (0.7,)) == [alone]
     assert (alone.bandit, alone.arm) == ("harness", "gptme")
 
 
 def test_a_session_without_arms_teaches_nobody(site, rita):
     session = site.session(None, harness=None).judged(0.5).recheck()
-    assert list(promises.effects([(session, 0.5)])) == []
+    assert list(promises.arm_moves([(session, 0.5)])) == []
     assert promises.answer_moves(session, (0.5,)) == []
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []

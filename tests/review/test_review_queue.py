@@ -187,11 +187,11 @@ def test_what_people_corrected_far_is_expected_to_be_far_off_again():
     # prior .2 for a journal: source (.2·5 + 10·.5)/15 = .4; source × flag the same towards .4: (2 + 5)/15 = .4667;
     # the stratum itself: (.46667·5 + 5)/15 = .4889
     moved = Corrections({Stratum(1, "journal", flagged=False): (10, 5.0)})
-    assert moved.expected(Stratum(1, "journal", flagged=False)) == pytest.approx(0.48889, rel=1e-4)
-    assert moved.expected(Stratum(2, "journal", flagged=False)) == pytest.approx(0.46667, rel=1e-4)
+    assert moved.expected_size(Stratum(1, "journal", flagged=False)) == pytest.approx(0.48889, rel=1e-4)
+    assert moved.expected_size(Stratum(2, "journal", flagged=False)) == pytest.approx(0.46667, rel=1e-4)
     # flagged ones share the source only: (.4·5 + 5)/15
-    assert moved.expected(Stratum(2, "journal", flagged=True)) == pytest.approx(0.46667, rel=1e-4)
-    assert moved.expected(Stratum(1, "judge", flagged=False)) == 0.1
+    assert moved.expected_size(Stratum(2, "journal", flagged=True)) == pytest.approx(0.46667, rel=1e-4)
+    assert moved.expected_size(Stratum(1, "judge", flagged=False)) == 0.1
 
 
 @pytest.mark.parametrize(

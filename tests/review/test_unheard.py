@@ -18,7 +18,7 @@ from grading.models.review import Answer, ItemState
 from grading.monitoring.alarms import open_alarms
 from grading.monitoring.watch import watch
 from grading.review import answers, corrections
-from grading.review.unheard import VOICES, flag_unheard
+from grading.review.unheard import GRADING_SOURCES, flag_unheard
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests.casts.page import flat
@@ -64,7 +64,7 @@ def flagged(arm="code"):
 
 
 def unheard():
-    return unheard_arms("category", NOON, sources=VOICES, excluded=frozenset())
+    return unheard_arms("category", NOON, sources=GRADING_SOURCES, excluded=frozenset())
 
 
 def page(site, client, path="/bandits/category/"):
@@ -104,13 +104,13 @@ def test_an_arm_with_one_graded_abstention_is_heard(run, rita):
     bandit, today = Bandit.objects.get(name="category"), NOON.date()
     days = (today - 27 * DAY, today)
     assert list(unheard()) == ["code"]
-    assert heard_arms(bandit, days, VOICES, arms={"code"}) == set()
+    assert heard_arms(bandit, days, GRADING_SOURCES, arms={"code"}) == set()
     corrections.record_correction(run[3], rita, value=0.1, reason="it did nothing")
-    assert heard_arms(bandit, days, VOICES, arms={"code"}) == {"code"}
+    assert heard_arms(bandit, days, GRADING_SOURCES, arms={"code"}) == {"code"}
     assert unheard() == {}
-    assert heard_arms(bandit, days, VOICES, NOON - HOUR, arms={"code"}) == set()
+    assert heard_arms(bandit, days, GRADING_SOURCES, NOON - HOUR, arms={"code"}) == set()
     corrections.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
-    assert heard_arms(bandit, days, VOICES, arms={"code"}) == set()
+    assert heard_arms(bandit, days, GRADING_SOURCES, arms={"code"}) == set()
 
 
 def test_a_fallback_that_comes_later_is_no_voice(run, site):

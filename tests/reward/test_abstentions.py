@@ -336,7 +336,7 @@ def test_they_are_no_evidence_of_their_own(site, client):
 def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(site, rita):
     read_by_a_calibration(site)
     made = [silent(site, category="code", ended_at=NOON - calibration_cast.DAY) for _ in range(5)]
-    effects = {(each.bandit, each.arm): each for each in promises.effects([(made[0], 0.9)])}
+    effects = {(each.bandit, each.arm): each for each in promises.arm_moves([(made[0], 0.9)])}
     corrections.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
     now = posterior_of("category", NOON).arms["code"]
     assert effects["category", "code"].mean_after == pytest.approx(now.mean)

@@ -337,7 +337,7 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(site, value):
         site.session("code").judged(judged).settle()
     session = site.session().graded(Source.JOURNAL, 0.32).settle()
     with time_machine.travel(NOON, tick=False):
-        promised = {move.bandit: move for move in promises.effects([(session, value)]) if move.touched}["category"]
+        promised = {move.bandit: move for move in promises.arm_moves([(session, value)]) if move.touched}["category"]
         corrections.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", NOON)
     assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)

@@ -132,7 +132,7 @@ def everything(site, rita):
 
 def test_every_kind_of_act_is_listed_and_found_by_its_kind(client, everything):
     client.force_login(User.objects.get(username="olga"))
-    assert {act.kind for act in audit.page(HistoryFilters(with_access=True), size=200).acts} == set(HistoryKind)
+    assert {act.kind for act in audit.read_page(HistoryFilters(with_access=True), size=200).acts} == set(HistoryKind)
     for kind in HistoryKind:
         assert {row["kind"] for row in downloaded(client, kind=kind)} == {kind}
     html = listed(client)
@@ -182,10 +182,10 @@ def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(site, rita
     for number in range(7):
         notes.comment(given.session, rita, f"note {number}")
         notes.reveal(site.session().graded(Source.JOURNAL, 0.32).settle(), rita, 0.5)
-    everything = [(act.kind, act.pk) for act in audit.page(HistoryFilters(), size=100).acts]
+    everything = [(act.kind, act.pk) for act in audit.read_page(HistoryFilters(), size=100).acts]
     found, before = [], None
     while True:
-        page = audit.page(HistoryFilters(), before=before, size=4)
+        page = audit.read_page(HistoryFilters(), before=before, size=4)
         found += [(act.kind, act.pk) for act in page.acts]
         if page.older is None:
             break
@@ -225,7 +225,7 @@ def test_numbers_are_unrounded_and_times_are_in_utc(site, viewer, rita, clock):
 
 def test_the_documentation_names_every_column():
     text = DOCS.read_text()
-    assert {name for name in (*exported.ACT, *exported.PAIR) if f"`{name}`" not in text} == set()
+    assert {name for name in (*exported.ACT_FIELDS, *exported.PAIR_FIELDS) if f"`{name}`" not in text} == set()
 
 
 def blind(site, rita, *, value=0.6, entered=0.2):

@@ -45,7 +45,7 @@ from grading.monitoring.sessions import impossible_pair
 from grading.monitoring.watch import refresh_alarms, watch
 from grading.review import answers, bulk, calibration, corrections, notes, unheard
 from grading.review.progress import progress
-from grading.review.unheard import VOICES
+from grading.review.unheard import GRADING_SOURCES
 from grading.reward import calibrating, lessons
 from grading.vocabulary import Reason, Source
 from tests import addresses, caches, world
@@ -138,7 +138,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "calibrations": lambda site: calibration.calibrations(),
     "progress": lambda site: progress(),
     "calibration proposal": lambda site: calibrating.proposal("category", NOW),
-    "unheard": lambda site: unheard_arms("category", NOW, sources=VOICES, excluded=frozenset()),
+    "unheard": lambda site: unheard_arms("category", NOW, sources=GRADING_SOURCES, excluded=frozenset()),
 }
 
 

@@ -163,7 +163,7 @@ def said() -> dict[str, object]:
         "pairs": pairs.load_verdicts(now),
         "people": progress(),
         "corrections": vars(impact.corrections()),
-        "exported pairs": list(exported.pairs()),
+        "exported pairs": list(exported.pair_records()),
         "asked": plans.plan(listed, Rubric.objects.in_force()),
         "metrics": [line for line in figures.splitlines() if b"disk" not in line],
         "bandits": audit.fingerprint(),

@@ -586,7 +586,7 @@ def test_a_contested_session_shows_what_each_answer_would_do(site, viewer):
     }
     for value, (_, mean_after) in shown_answers.items():
         (promised,) = [
-            move for move in promises.effects([(session, value)]) if move.touched and move.bandit == "category"
+            move for move in promises.arm_moves([(session, value)]) if move.touched and move.bandit == "category"
         ]
         assert mean_after == promised.mean_after
         row = f"<b>{number(value)}</b>"

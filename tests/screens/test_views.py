@@ -138,7 +138,7 @@ def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
 
 
 def test_one_person_keeps_at_most_fifty(vera):
-    for number in range(views.MOST):
+    for number in range(views.MAX_VIEWS):
         views.save(vera, FilteredList.SESSIONS, f"view {number}", "category=news")
     with pytest.raises(views.ViewError, match="Delete one"):
         views.save(vera, FilteredList.SESSIONS, "one more", "category=news")

@@ -15,5 +15,5 @@ class Command(BaseCommand):
     )
 
     def handle(self, **_options: Any) -> None:
-        keys.record(replace=True)
+        keys.record_fingerprints(replace=True)
         self.stdout.write("This host’s SECRET_KEY and CHANCE_KEY are now the site’s. Set the same on every other host.")

@@ -1,4 +1,4 @@
-"""Where notices go: the environment's channels, and those typed in the browser unless the environment has them, too."""
+"""Where notices go: the environment's channels, and the channels typed in the browser that aren't among them."""
 
 from dataclasses import dataclass, replace
 
@@ -24,23 +24,26 @@ class Destination:
 
 
 def destinations() -> list[Destination]:
-    """Where a notice goes now. One query."""
-    typed = [Destination(kind=Channel(row.kind), row=row) for row in NoticeChannel.objects.on() if not overridden(row)]
+    """Where notices go now. One query."""
+    typed = [
+        Destination(kind=Channel(row.kind), row=row) for row in NoticeChannel.objects.on() if not is_overridden(row)
+    ]
     return [*by_environment(), *typed]
 
 
 def letter_destinations() -> list[Destination]:
     """Where a weekly letter goes now: only to channels that are set to get it. One query."""
-    typed = [each for each in destinations() if each.row is not None and each.row.letters]
+    typed = [place for place in destinations() if place.row is not None and place.row.letters]
     return [*by_environment(), *typed] if settings.NOTIFY_LETTER else typed
 
 
 def by_environment() -> list[Destination]:
+    """The channels that the environment configures."""
     return [Destination(kind=kind) for kind in Channel if of_environment(kind) is not None]
 
 
 def target(notice: Notice) -> Target:
-    """Where one notice is sent. Raises DeliveryRefused if its channel is gone, paused or can't be read."""
+    """Where a notice is sent. Raises DeliveryRefused if its channel is gone, paused or unreadable."""
     if notice.to is None:
         target = of_environment(Channel(notice.channel))
         if target is None:
@@ -58,8 +61,8 @@ def target(notice: Notice) -> Target:
     return target
 
 
-def overridden(row: NoticeChannel) -> bool:
-    """Whether the environment has every address of the row. The row is unused then: nobody is notified twice."""
+def is_overridden(row: NoticeChannel) -> bool:
+    """Whether the environment has every address of the row. The row is then unused, so nobody is notified twice."""
     try:
         return _without_environment(row.unseal()) is None
     except Unusable:
@@ -83,7 +86,7 @@ def of_environment(kind: Channel) -> Target | None:
 
 
 def _without_environment(target: Target) -> Target | None:
-    """The target without addresses that the environment configures, too; None if nothing is left."""
+    """The target without the addresses that the environment configures as well; None if no address is left."""
     if isinstance(target, Webhook):
         return None if target.url == settings.NOTIFY_WEBHOOK else target
     environment = {address.lower() for address in settings.NOTIFY_EMAIL}

@@ -9,7 +9,7 @@ from grading.monitoring.rule import MERGED_INTO, RULES
 
 
 @register()
-def notified_rules(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
+def check_notify_rules(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
     """An error if NOTIFY_RULES names a rule that doesn't exist."""
     unknown = [name for name in settings.NOTIFY_RULES if name not in RULES and name not in MERGED_INTO]
     message = f"NOTIFY_RULES names {', '.join(unknown)}; expected ids of rules"

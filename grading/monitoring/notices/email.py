@@ -9,12 +9,13 @@ from grading.models import Notice
 from grading.models.notices import Mail
 from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
+# SMTP replies from this code on are permanent refusals.
 PERMANENT = 500
 
 
 def send(notice: Notice, to: Mail) -> None:
     """Send one message to all addresses, with the same id at each attempt. Raises DeliveryRefused or Unreachable."""
-    name = settings.EMAIL_HOST
+    server = settings.EMAIL_HOST
     sender = to.sender or settings.DEFAULT_FROM_EMAIL
     domain = sender.rpartition("@")[2].strip("<> ") or "localhost"
     headers = {"Message-ID": f"<{notice.key}@{domain}>", "Auto-Submitted": "auto-generated"}
@@ -22,17 +23,17 @@ def send(notice: Notice, to: Mail) -> None:
         EmailMessage(notice.subject, notice.body, sender, to.addresses, headers=headers).send()
     except smtplib.SMTPRecipientsRefused as error:
         code, text = min(error.recipients.values())  # a temporary refusal (4xx), if there is one
-        raise _kind(code)(f"every address was refused: {_describe(name, code, text)}") from error
+        raise _error_class(code)(f"every address was refused: {_describe(server, code, text)}") from error
     except smtplib.SMTPResponseException as error:
-        raise _kind(error.smtp_code)(_describe(name, error.smtp_code, error.smtp_error)) from error
+        raise _error_class(error.smtp_code)(_describe(server, error.smtp_code, error.smtp_error)) from error
     except (smtplib.SMTPException, OSError) as error:
-        raise Unreachable(f"the mail server {name}: {error}") from error
+        raise Unreachable(f"the mail server {server}: {error}") from error
 
 
-def _kind(code: int) -> type[Exception]:
+def _error_class(code: int) -> type[Exception]:
     return DeliveryRefused if code >= PERMANENT else Unreachable
 
 
-def _describe(name: str, code: int, reply: bytes | str) -> str:
+def _describe(server: str, code: int, reply: bytes | str) -> str:
     text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
-    return f"the mail server {name} answered {code} {text}"
+    return f"the mail server {server} answered {code} {text}"

@@ -16,9 +16,9 @@ from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 20
-# Longer than any attempt takes; after that, another process may send the notice.
+# How long a process may take to send a notice that it claimed. After that, another process may send it.
 CLAIM = dt.timedelta(minutes=10)
-FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
+FIRST_WAIT, MAX_ATTEMPTS = dt.timedelta(seconds=30), 12
 
 
 def send_due() -> int:
@@ -48,7 +48,7 @@ def deliver(notice: Notice) -> bool:
     except Unreachable as error:
         _retry_later(notice, str(error))
     except Exception as error:
-        # A fault of the site or its settings: it is logged besides being on the row.
+        # A fault of the site or its settings: it is logged as well as stored in the row.
         logger.exception("notice %s by %s", notice.pk, notice.channel)
         _retry_later(notice, f"{type(error).__name__}: {error}")
     else:
@@ -69,8 +69,8 @@ def _claim(notice: Notice) -> bool:
 
 
 def _retry_later(notice: Notice, error: str) -> None:
-    """Schedule the next attempt, or give the notice up after MOST_ATTEMPTS."""
-    if notice.attempts >= MOST_ATTEMPTS:
+    """Schedule the next attempt, or give the notice up after MAX_ATTEMPTS."""
+    if notice.attempts >= MAX_ATTEMPTS:
         _finish(notice, state=NoticeState.FAILED, last_error=error)
         return
     wait = max(backoff(notice.attempts, FIRST_WAIT, DICE), FIRST_WAIT / 2)

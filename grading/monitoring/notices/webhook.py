@@ -69,15 +69,15 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 opener = build_opener(_NoRedirects)
-# For addresses that an operator typed, who may not choose freely what this machine calls.
+# For addresses that an operator typed: an operator may not make this machine call any address.
 guarded = build_opener(_NoRedirects, _GuardedHTTP, _GuardedHTTPS)
 
 
 def send(notice: Notice, to: Webhook) -> None:
-    """POST the row's body. Raises DeliveryRefused or Unreachable.
+    """POST the notice's body. Raises DeliveryRefused or Unreachable.
 
-    Errors contain neither the whole address, which may have a secret in it, nor the body of the answer, which may come
-    from a service that the operator has no access to.
+    Errors don't contain the whole address, because it may have a secret in it. They don't contain the answer's body
+    either, because it may come from a service that the operator has no access to.
     """
     body = notice.body.encode()
     headers = {"Content-Type": "application/json", "User-Agent": "gradingsite"}
@@ -105,7 +105,7 @@ def send(notice: Notice, to: Webhook) -> None:
 
 
 def signature(body: bytes, secret: str) -> str:
-    """What the receiver computes over the raw body and compares: sha256=HMAC-SHA256(secret, body) in hex."""
+    """The signature header: sha256=HMAC-SHA256(secret, body) in hex. The receiver computes the same and compares."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 

@@ -22,7 +22,7 @@ from grading.models.review import Answer
 from grading.monitoring import watch
 from grading.monitoring.arms import silent_failure
 from grading.monitoring.flag_rule import FlagRule
-from grading.monitoring.flags import flagged_sessions
+from grading.monitoring.flags import open_flags_newest_first
 from grading.monitoring.rule import RULES, Rule, is_advisory, title_of
 from grading.plain import counted
 from grading.review import bulk, priority
@@ -91,7 +91,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         links_by_arm = _silence_links() if silence_alarms else {}
         for alarm in silence_alarms:
             alarm.silence_links = links_by_arm.get(alarm.about)  # type: ignore[attr-defined] # for the page
-        flags = flagged_sessions().select_related(None)
+        flags = open_flags_newest_first().select_related(None)
         flags = flags.prefetch_related(Prefetch("session", Session.objects.with_people()))
         newest_flags: dict[int, Flag] = {}
         for flag in flags[:LISTED]:
@@ -132,7 +132,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     rule = RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
     is_silence = alarm.rule == silent_failure.id and alarm.resolved_at is None
-    latest = keys[-bulk.MOST :]
+    latest = keys[-bulk.MAX_SESSIONS :]
     sessions = Session.objects.with_people().select_related("settlement__grade").in_bulk(latest)
     sessions_in_order = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
@@ -264,14 +264,14 @@ def _silence_links() -> dict[str, dict[str, Any]]:
     """The links to act on the sessions of each silent arm, by the subject of its alarm."""
     links_by_arm = {}
     for finding in silent_failure.find(timezone.now()):
-        chosen = urlencode({"session": finding.sessions[-bulk.MOST :]}, doseq=True)
+        chosen = urlencode({"session": finding.sessions[-bulk.MAX_SESSIONS :]}, doseq=True)
         bulk_url = f"{reverse('admin:bulk')}?{chosen}&answer="
         links_by_arm[finding.about] = {
             "infrastructure": bulk_url + Answer.EXCLUDE,
             "bad": bulk_url + Answer.GRADE,
             "arm": Arm.objects.in_bandit(priority.BANDIT).select_related("bandit").filter(name=finding.about).first(),
             "total": len(finding.sessions),
-            "shown": min(len(finding.sessions), bulk.MOST),
+            "shown": min(len(finding.sessions), bulk.MAX_SESSIONS),
         }
     return links_by_arm
 

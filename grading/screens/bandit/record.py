@@ -15,7 +15,7 @@ from grading.models import Flag, JudgeJob, Session
 from grading.models.sessions import yours
 from grading.monitoring.arms import unheard_arm
 from grading.review.priority import BANDIT
-from grading.review.unheard import VOICES
+from grading.review.unheard import GRADING_SOURCES
 from grading.screens.bandit.travel import BanditSnapshot, Moments
 from grading.vocabulary import Outcome
 
@@ -60,7 +60,7 @@ def records(snapshot: BanditSnapshot, arms: Mapping[str, Arm], at: Moments) -> d
     productive, ungraded = snapshot.reading.productive, snapshot.reading.abstentions
     ended_by_infrastructure = infrastructure_failures(snapshot.bandit, arms, at)
     days = days_read(snapshot.policy, at.day)
-    heard = heard_arms(snapshot.bandit, days, VOICES, at.known_by, arms=ungraded.keys())
+    heard = heard_arms(snapshot.bandit, days, GRADING_SOURCES, at.known_by, arms=ungraded.keys())
     # By arm: the ungraded sessions that wait for a person, because nobody has graded any session of the arm.
     waiting = {}
     if snapshot.bandit.name == BANDIT:

@@ -17,7 +17,7 @@ from grading.models import Alarm, Session
 from grading.models.review import Answer
 from grading.plain import counted, primary_key
 from grading.review import bulk
-from grading.review.bulk import BulkRefused, BulkStale, Chosen
+from grading.review.bulk import BulkRefused, BulkStale, ChosenSession
 from grading.review.corrections import CorrectionError
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
@@ -79,7 +79,7 @@ def show(request: StaffRequest) -> HttpResponse:
                 request, f"Corrected {counted(total, 'session')}. The grades are final and show your name and reason."
             )
             return redirect(f"{reverse('admin:history')}?bulk={name}")
-    chosen = bulk.choose(list(revisions)[: bulk.MOST + 1], request.user)
+    chosen = bulk.choose(list(revisions)[: bulk.MAX_SESSIONS + 1], request.user)
     context["effect"] = effect(chosen, form)
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
@@ -94,8 +94,8 @@ def show(request: StaffRequest) -> HttpResponse:
         "form": form,
         "rows": rows,
         "total": len(revisions),
-        "most": bulk.MOST,
-        "too_many": len(revisions) > bulk.MOST,
+        "most": bulk.MAX_SESSIONS,
+        "too_many": len(revisions) > bulk.MAX_SESSIONS,
         "was_asked": bool(params.getlist("session")),
         "choosable": Session.objects.with_people().yours().order_by("-ended_at", "-pk")[:CHOOSABLE],
         "choosable_words": "the latest",
@@ -103,7 +103,7 @@ def show(request: StaffRequest) -> HttpResponse:
     return TemplateResponse(request, "bulk/bulk.html", context)
 
 
-def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
+def effect(chosen: Sequence[ChosenSession], form: BulkForm) -> dict[str, Any]:
     """The preview of the correction's total effect, and the label of the button."""
     count = counted(len(chosen), "session")
     panel: dict[str, Any] = {"button": f"Correct {count}", "count": len(chosen)}
@@ -137,15 +137,15 @@ def _sentences(sums: bulk.BulkPreview) -> list[str]:
         else:
             low, high = signed2(min(sums.moves)), signed2(max(sums.moves))
             lines.append(f"{len(sums.moves)} rewards change by {by} on average, between {low} and {high}.")
-    if sums.first:
-        lines.append(f"{_sessions(sums.first, 'get')} a grade for the first time.")
-    if sums.lost:
-        lines.append(f"{_sessions(sums.lost, 'lose')} the reward, and the bandits forget it.")
-    if sums.same:
-        lines.append(f"{_sessions(sums.same, 'keep')} the same reward, which becomes final.")
-    if sums.beside:
-        keep = "keeps" if sums.beside == 1 else "keep"
-        lines.append(f"{_sessions(sums.beside, 'get')} an additional opinion and {keep} the current grade.")
+    if sums.first_grades:
+        lines.append(f"{_sessions(sums.first_grades, 'get')} a grade for the first time.")
+    if sums.lost_grades:
+        lines.append(f"{_sessions(sums.lost_grades, 'lose')} the reward, and the bandits forget it.")
+    if sums.unchanged:
+        lines.append(f"{_sessions(sums.unchanged, 'keep')} the same reward, which becomes final.")
+    if sums.opinions:
+        keep = "keeps" if sums.opinions == 1 else "keep"
+        lines.append(f"{_sessions(sums.opinions, 'get')} an additional opinion and {keep} the current grade.")
     if sums.flags:
         lines.append(f"{counted(sums.flags, 'flag')} {'is' if sums.flags == 1 else 'are'} cleared.")
     return lines

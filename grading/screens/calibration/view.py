@@ -26,16 +26,17 @@ def show(request: StaffRequest) -> TemplateResponse:
     A constant number of queries.
     """
     now = timezone.now()
-    pairs = calibration.pairs()
+    pairs = calibration.load_blind_pairs()
     means, means_read_at = calibration.latest_arm_means(pairs)
     judgements = latest_judgements(now)
     in_use = calibration.recent_graders(now)
+    status = request.frame.calibration
     graders = [*in_use, *(each for each in pairs.calibrations if each not in in_use)]
     context = {
         "title": "Calibration",
-        "agreement": None if request.frame.calibration is None else pairs.of(request.frame.calibration.grader).whole,
-        "has_pairs": any(pairs.of(each).whole.n for each in graders),
-        "graders": [(pairs.of(each), means.get(each, {}), each in in_use) for each in graders],
+        "agreement": None if status is None else pairs.calibration_of(status.grader).whole,
+        "has_pairs": any(pairs.calibration_of(each).whole.n for each in graders),
+        "graders": [(pairs.calibration_of(each), means.get(each, {}), each in in_use) for each in graders],
         "means_read_at": means_read_at,
         "enough": ENOUGH,
         "enough_in_arm": FEWEST,

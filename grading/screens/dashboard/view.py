@@ -21,7 +21,7 @@ from grading.monitoring.rule import is_advisory
 from grading.monitoring.sessions import impossible_pair
 from grading.review import calibration, claims, queue
 from grading.review.filters import QueueFilters, waiting
-from grading.review.seen import judged
+from grading.review.seen import has_verdict
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens.categories.view import uncategorised
 from grading.screens.charts import timelines
@@ -70,7 +70,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     )
     # The first of the queue. The reward is hidden if a judge has answered, so that people can grade blind.
     user = request.user
-    own_items = waiting(user).annotate(hidden=judged())
+    own_items = waiting(user).annotate(hidden=has_verdict())
     queued = claims.in_order(user, own_items, QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
@@ -126,7 +126,7 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float |
 def sample(user: User, now: dt.datetime) -> dict[str, Any]:
     """What the page will show once the site has sessions of its own, computed from the samples."""
     figures = trust(now, Whose.SAMPLES)
-    items = waiting(user, SAMPLES).annotate(hidden=judged())
+    items = waiting(user, SAMPLES).annotate(hidden=has_verdict())
     queued = claims.in_order(user, items, SAMPLES, size=LISTED)
     return {
         "trust": figures,

@@ -120,7 +120,7 @@ def load_rail(reviewer: User, filters: QueueFilters, *, current: Session | None,
 
     `may_grade`: they may grade, so that verdicts are hidden from them until they have graded.
     """
-    hidden = seen.hidden(reviewer) if may_grade else Value(value=False)
+    hidden = seen.judge_hidden_from(reviewer) if may_grade else Value(value=False)
     items = waiting(reviewer, filters).annotate(hidden=hidden)
     queued = claims.in_order(reviewer, items, filters, size=LISTED)
     past_corrections = corrections()
@@ -185,10 +185,10 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
         return item.why
     session = item.session
     stratum = Stratum(session.category_id, session.reward_source, session.open_flags > 0)
-    answers = past_corrections.answers(stratum)
+    answers = past_corrections.count(stratum)
     if not answers:
         return "nobody has graded a session like this yet"
-    move = f"a grade is expected to change the reward by {number(past_corrections.expected(stratum))}"
+    move = f"a grade is expected to change the reward by {number(past_corrections.expected_size(stratum))}"
     if answers < ENOUGH:
         return f"{move}; few sessions like this have been graded"
     graded = "" if hidden or not session.reward_source else f" graded by {session.reward_source}"

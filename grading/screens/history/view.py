@@ -67,7 +67,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     filters, query = HistoryFilterForm(request.GET), request.GET.copy()
     query.pop("before", None)
     audit_filters = filters.for_viewer(request.user)
-    page = audit.page(audit_filters, before=HistoryCursor.parse(request.GET.get("before", "")))
+    page = audit.read_page(audit_filters, before=HistoryCursor.parse(request.GET.get("before", "")))
     context = {
         "title": "History",
         "filters": filters,
@@ -139,18 +139,18 @@ def bulk(name: str) -> dict[str, Any] | None:
 @staff_view("grading.view_session")
 def export_csv(request: StaffRequest) -> StreamingHttpResponse:
     """All actions that match the filters, as CSV."""
-    acts = audit.each(HistoryFilterForm(request.GET).for_viewer(request.user))
-    return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
+    acts = audit.each_act(HistoryFilterForm(request.GET).for_viewer(request.user))
+    return exports.as_csv("history", exported.ACT_FIELDS, (exported.act_record(act) for act in acts))
 
 
 @staff_view("grading.view_session")
 def export_jsonl(request: StaffRequest) -> StreamingHttpResponse:
     """All actions that match the filters, as JSONL, with everything that each changed."""
-    acts = audit.each(HistoryFilterForm(request.GET).for_viewer(request.user))
-    return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
+    acts = audit.each_act(HistoryFilterForm(request.GET).for_viewer(request.user))
+    return exports.as_jsonl("history", (exported.act_record_with_effects(act) for act in acts))
 
 
 @staff_view("grading.view_session")
 def calibration(request: StaffRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
     """The blind pairs as CSV, for calibrating a judge elsewhere."""
-    return exports.as_csv("calibration", exported.PAIR, exported.pairs())
+    return exports.as_csv("calibration", exported.PAIR_FIELDS, exported.pair_records())

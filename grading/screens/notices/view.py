@@ -70,7 +70,7 @@ def _line(place: Destination, last: Notice | None) -> ChannelLine:
         where, quiet = "", str(error)
     if row is not None and row.state == ChannelState.PAUSED:
         quiet = "This channel is paused. Alarms that open while it is paused are not sent later."
-    elif row is not None and not quiet and channels.overridden(row):
+    elif row is not None and not quiet and channels.is_overridden(row):
         quiet = f"{channels.VARIABLES[place.kind]} has the same target and takes precedence, so nothing is sent twice."
     elif not quiet and place.kind is Channel.EMAIL and not settings.MAIL_WORKS:
         quiet = "No mail server is configured. Set EMAIL_HOST."
@@ -86,7 +86,7 @@ def test(request: StaffRequest) -> HttpResponse:
 
 def send_test(request: HttpRequest, to: Iterable[Destination]) -> None:
     """Send a message to each of these places and show the outcome of each."""
-    for notice in outbox.test(request.user, to):
+    for notice in outbox.queue_test(request.user, to):
         subject = f"The test by {notice.by_words}"
         if deliver(notice):
             messages.success(request, f"{subject} was sent.")

@@ -39,7 +39,7 @@ def menu(request: StaffRequest, page: FilteredList) -> dict[str, Any]:
         "others": [view for view in visible if view.owner_id != request.user.pk],
         "current": current,
         "own_current": current if isinstance(current, SavedView) and current.owner_id == request.user.pk else None,
-        "longest": views.LONGEST_NAME,
+        "longest": views.MAX_NAME,
     }
 
 

@@ -22,8 +22,8 @@ from grading.models.outcomes import LandingState
 from grading.models.review import FilteredList
 from grading.models.sessions import SessionQuerySet
 from grading.review import exported
-from grading.review.trust import Behind, narrow
-from grading.review.views import PASSING
+from grading.review.trust import Behind, sessions_behind
+from grading.review.views import NOT_FILTERS
 from grading.screens.exports import view as exports
 from grading.screens.http import StaffRequest, staff_view
 from grading.screens.sessions import groups, paging, saved_views
@@ -162,7 +162,7 @@ class SessionFilterForm(forms.Form):
             waiting_jobs = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
             sessions = sessions.filter(Exists(waiting_jobs.filter(session=OuterRef("pk"))))
         if "behind" in chosen:
-            sessions = narrow(sessions, chosen.pop("behind"))
+            sessions = sessions_behind(sessions, chosen.pop("behind"))
         if chosen.get("stale") == "yes":
             sessions = sessions.filter(has_stale())
         for name, value in chosen.items():
@@ -218,7 +218,7 @@ def show(request: StaffRequest) -> TemplateResponse:
     else:
         page, order = paging.page(narrowed, request.GET), ""
     query = request.GET.copy()
-    for name in PASSING:
+    for name in NOT_FILTERS:
         query.pop(name, None)
     is_narrowed = any(value for name, value in query.items() if name != "sort")
     if not page.object_list and not is_narrowed and request.frame.samples.alone:
@@ -260,7 +260,7 @@ def by_id(request: StaffRequest, external_id: str) -> HttpResponse:
 @staff_view("grading.view_session")
 def export_csv(request: StaffRequest) -> StreamingHttpResponse:
     """All sessions that match the filters, as CSV."""
-    return exports.as_csv("sessions", exported.SESSION, _export_rows(request))
+    return exports.as_csv("sessions", exported.SESSION_FIELDS, _export_rows(request))
 
 
 @staff_view("grading.view_session")
@@ -273,4 +273,4 @@ def _export_rows(request: HttpRequest) -> Iterator[dict[str, Any]]:
     sessions = SessionFilterForm(request.GET).narrow(listed())
     _, order = ORDERS.get(request.GET.get("sort", ""), ("", ("-ended_at", "-pk")))
     ordered = sessions.order_by(*order).select_related("facts").prefetch_related("usage")
-    return map(exported.of_session, ordered.iterator(chunk_size=CHUNK))
+    return map(exported.session_record, ordered.iterator(chunk_size=CHUNK))
