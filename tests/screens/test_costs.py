@@ -247,5 +247,5 @@ def test_every_attempt_is_of_exactly_one_kind():
         for reason in Reason:
             for sent in (None, batch):
                 quota_cast.attempt(job, NOW, outcome, reason, batch=sent)
-    kinds = [set(JudgeAttempt.objects.filter(kind.rows).values_list("pk", flat=True)) for kind in KINDS]
+    kinds = [set(JudgeAttempt.objects.filter(kind.condition).values_list("pk", flat=True)) for kind in KINDS]
     assert sum(len(kind) for kind in kinds) == len(set().union(*kinds)) == JudgeAttempt.objects.count()

@@ -228,7 +228,7 @@ def test_an_outage_has_its_blast_radius_and_a_link_to_exactly_those_sessions(vie
     later = quota_cast.waiting(NOW - dt.timedelta(minutes=10))
     response = viewer.get("/quota/")
     [row] = response.context["outages"]
-    assert (row["radius"].waited, row["radius"].waiting) == (2, 1)
+    assert (row["affected"].waited, row["affected"].waiting) == (2, 1)
     assert row["period"].row.quota == over
     html = shown(viewer, row["sessions"])
     for job in (held, still):
@@ -500,7 +500,7 @@ def test_the_forecast_is_a_sentence_with_and_without_new_sessions(ending, an_hou
         waiting=3,
         sent=0,
         past=(),
-        forecast=Forecast(ending=ForecastEnding(ending), curve=(), at=at),
+        forecast=Forecast(ending=ForecastEnding(ending), curve=(), empty_at=at),
         pace=None,
         arrivals=an_hour,
         each_usd=None,
