@@ -95,7 +95,7 @@ def test_a_merged_arm_counts_for_the_other(client, olga, worked):
     Arm.objects.filter(bandit__name="category", name="code").update(merged_into=into)
     page = client.get(reverse("admin:arm", args=["category", into.pk]))
     assert page.context["work"].landed == 1
-    assert "for the 1 session with commits and a known outcome" in " ".join(page.content.decode().split())
+    assert "over sessions with commits and a known outcome (1)" in " ".join(page.content.decode().split())
 
 
 def test_insight_shows_it_by_harness_and_model(client, olga, worked, site):

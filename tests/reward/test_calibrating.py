@@ -133,7 +133,7 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     assert '<td class="right">0</td>' in changed
     # In an arm without verdicts it counts.
     page = page_of(client, calibration_cast.fell_back(0.2, arm="news"))
-    assert f"<small> ≈ {value} on the judge’s scale </small>" in page
+    assert f"<small>≈ {value} on the judge’s scale</small>" in page
     assert "The category bandit uses this number and counts it as .3 of a verdict." in page
     assert f'≈ {value} <span class="dim raw">raw .20</span>' in page.partition("What it changed")[2]
     # One that the judge graded too.

@@ -71,7 +71,7 @@ def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(site, reviewer)
     html = read(reviewer, "/bandits/category/")
     log = html.partition("<h2>Decisions</h2>")[2]
     assert f"d-{session.pk}" in log
-    assert '<td class="first">cross-repo' in log
+    assert '<td data-label="Ran">cross-repo' in log
     assert ".32</span>" in log
 
 
