@@ -287,10 +287,12 @@ def load(today: dt.datetime, judge: Simulator) -> Iterator[Session]:
     """
     is_database_clock = settings.DATABASE_CLOCK
     try:
-        timezone.datetime, settings.DATABASE_CLOCK = MovedClock, False  # type: ignore[attr-defined]
+        timezone.datetime = MovedClock  # type: ignore[attr-defined]
+        settings.DATABASE_CLOCK = False
         yield from _submit_and_judge(today, judge)
     finally:
-        timezone.datetime, settings.DATABASE_CLOCK = dt.datetime, is_database_clock  # type: ignore[attr-defined]
+        timezone.datetime = dt.datetime  # type: ignore[attr-defined]
+        settings.DATABASE_CLOCK = is_database_clock
 
 
 def _with_commits(sessions: list[PastSession]) -> list[PastSession]:

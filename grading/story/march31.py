@@ -267,6 +267,7 @@ def _exhausted(_incident: Incident) -> Iterator[Figure]:
 
 
 def mix_up(_by: User) -> None:
+    """Submit both sessions with the operator's log instead of their own."""
     wrong = _operators_log(Session.objects.get(agent__name=AGENT, external_id=operator_id()).ended_at)
     for each in BOTH:
         ended_at = earlier_today(each.before)
@@ -284,7 +285,7 @@ def mix_up(_by: User) -> None:
         _submit(metadata, wrong, journal, facts)
 
 
-def _are_there(incident: Incident) -> bool:
+def _have_rewards(incident: Incident) -> bool:
     return all(incident.ledger.reward(each.name) for each in BOTH)
 
 
@@ -435,7 +436,7 @@ SUBMIT = StoryStep(
     button=f"Submit {FIRST.name} and {SECOND.name}",
     means=f"Both opened a pull request, but arrive with the log of {OPERATOR}, which had overwritten the shared file.",
     act=mix_up,
-    is_over=_are_there,
+    is_over=_have_rewards,
     figures=_mixed_up,
 )
 WATCH = StoryStep(
