@@ -21,7 +21,7 @@ from grading.models import (
     SessionLog,
 )
 from grading.models.evidence import ArtifactKind
-from grading.monitoring.sessions import KINDS
+from grading.monitoring.sessions import COMPARED_KINDS
 from grading.reward import sources
 from tests.casts import logs
 
@@ -109,7 +109,7 @@ LOOKUPS = {
     "subagents": lambda: SessionLog.objects.filter(parent__in=["x"]).exclude(parent=""),
     "copies": lambda: RecordAnchor.objects.filter(record__in=[-7]),
     "claims": lambda: ownership.claims_at(["x"]),
-    "files": lambda: Evidence.objects.filter(sha256__in=["0" * 64], kind__in=KINDS),
+    "files": lambda: Evidence.objects.filter(sha256__in=["0" * 64], kind__in=COMPARED_KINDS),
 }
 
 
