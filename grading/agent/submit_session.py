@@ -545,7 +545,7 @@ def add_project(session: Session, deadline: float) -> None:
     cwd = session.get("cwd")
     if not cwd or not os.path.isdir(cwd) or session["metadata"].get("project"):
         return
-    rows = git(cwd, deadline, "config", "--get-regexp", r"^remote\..*\.url$", check=False)
+    rows = git(cwd, deadline, "config", "--get-regexp", r"^remote\..*\.url$", check=False).splitlines()
     remotes = dict(row.split(" ", 1) for row in rows if " " in row)
     remote = remotes.get("remote.origin.url") or next(iter(remotes.values()), "")
     name = one_line(without_user(remote) or os.path.basename(repository_root(cwd)), 300)
@@ -607,36 +607,38 @@ def commits(session: Session, deadline: float, *, is_past: bool = False) -> list
     until = [f"--until={(end + timedelta(minutes=1)).isoformat()}"] if is_past else []
     recent = [f"--since={since.isoformat()}", *until, f"-n{MOST_COMMITS}", "--no-show-signature"]
     columns = "--format=%H%x1f%cI%x1f%(trailers:key=Session-Id,valueonly,separator=%x2c)%x1f%s"
-    rows = [line.split("\x1f", 3) for line in git(cwd, deadline, "log", "--all", "HEAD", *recent, columns)]
+    records = git(cwd, deadline, "log", "-z", "--all", "HEAD", *recent, columns).split("\0")[:-1]
+    rows = [record.split("\x1f", 3) for record in records]
     matching = [(sha, at, subject) for sha, at, ids, subject in rows if metadata["session_id"] in split_list(ids)]
     by = "trailer"
     if not matching and start:
         columns = "--format=%H%x1f%gd%x1f%gs"
-        reflog = git(cwd, deadline, "log", "-g", *until, f"-n{MOST_COMMITS}", columns, "--date=unix")
+        options = ("-z", "-g", *until, f"-n{MOST_COMMITS}", "--date=unix")
+        reflog = git(cwd, deadline, "log", *options, columns).split("\0")[:-1]
         first, last = start.timestamp() - 1, end.timestamp() + 1
         hashes = {sha for sha, at in worktree_commits(reflog) if first <= at <= last}
         matching = [(sha, at, subject) for sha, at, ids, subject in rows if sha in hashes and not ids.strip()]
         by = "own worktree, between start and end"
     if not matching:
         return []
-    repo = without_user("".join(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False)))[:300]
+    repo = without_user(git(cwd, deadline, "config", "--get", "remote.origin.url", check=False).strip())[:300]
     return [{"sha": sha, "at": at, "subject": subject[:200], "repo": repo, "by": by} for sha, at, subject in matching]
 
 
 def worktree_commits(reflog: list[str]) -> Iterator[tuple[str, int]]:
     """(hash, Unix time) of the commits made in this worktree, without pulled or rebased commits.
 
-    `reflog` are the lines of its reflog: hash, selector and action.
+    `reflog` are the records of its reflog: hash, selector and action.
     """
-    for line in reflog:
-        sha, selector, action = line.split("\x1f", 2)
+    for record in reflog:
+        sha, selector, action = record.split("\x1f", 2)
         match = re.search(r"@\{(\d+)", selector)
         if match and action.startswith("commit"):
             yield sha, int(match.group(1))
 
 
-def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[str]:
-    """The lines that a git command prints.
+def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> str:
+    """The output of a git command.
 
     Raises TimeoutExpired at the deadline, and CalledProcessError if the command fails and `check` is set.
     """
@@ -653,7 +655,7 @@ def git(cwd: str, deadline: float, *arguments: str, check: bool = True) -> list[
         env=environment,
         check=check,
     )
-    return done.stdout.decode(errors="replace").splitlines()
+    return done.stdout.decode(errors="replace")
 
 
 # --- the spool

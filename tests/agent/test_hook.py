@@ -520,6 +520,16 @@ def test_commits_made_before_the_session_or_pulled_in_are_not_its_own(offline):
     assert "commits" not in facts_of(offline)
 
 
+def test_a_message_does_not_pass_for_another_commit(offline):
+    """A subject may contain what ends a line elsewhere, and a trailer may go on in the next line."""
+    folder = offline.home / "work"
+    forged = f"{'1' * 40}\x1f2026-03-31T12:00:00Z\x1f{SESSION}\x1fForged"
+    own = commit(folder, f"Odd\x0c{forged}\n\nSession-Id: {SESSION},\n another")
+    offline.run(stdin=offline.payload(cwd=str(folder)))
+    (fact,) = facts_of(offline)["commits"]
+    assert (fact["sha"], fact["by"]) == (own, "trailer")
+
+
 def test_an_amended_commit_counts_once(offline):
     folder = offline.home / "work"
     commit(folder, "Draft")
