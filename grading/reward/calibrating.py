@@ -58,7 +58,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReward:
+class CountedReward:
     """A reward as its bandit reads it: the `value` in [0, 1] that counts, and the corrections that led to it.
 
     `on_judges_scale`: a fallback's grade was calibrated; `by_people`: a machine's was corrected by people's grades;
@@ -82,19 +82,19 @@ class ReadReward:
             "corrected by people’s grades": self.by_people,
             "compared with its category": self.by_context,
         }
-        return " and ".join(words for words, applies in corrections.items() if applies)
+        return " and ".join(phrase for phrase, applies in corrections.items() if applies)
 
 
-def read_reward(entry: LedgerEntry, outlook: Outlook) -> ReadReward:
+def read_reward(entry: LedgerEntry, outlook: Outlook) -> CountedReward:
     """A live reward as its bandit reads it. `outlook` is the bandit's own."""
     policy, grader = outlook.posterior.policy, entry.grader
     arm = entry.arm.current.name
     for evidence in outlook.arms[arm].evidence:
         # All fallbacks of one source in an arm are estimated alike, so their mean is the value of each.
         if evidence.source == grader.source and evidence.is_estimated:
-            return ReadReward(value=evidence.mean, is_estimated=True)
+            return CountedReward(value=evidence.mean, is_estimated=True)
     row = row_of_entry(entry, sign=1)
-    return ReadReward(
+    return CountedReward(
         value=value_as_read(row, policy),
         on_judges_scale=bool(policy.calibration and policy.calibration.shifts.get(grader.source)),
         by_people=bool(policy.offsets.get((row.arm, row.source, row.stratum))),
