@@ -31,11 +31,11 @@ def test_rules_that_have_little_to_compare_load_no_scipy():
         from bandit.core.table import RewardRow
         from grading.monitoring import apart, change_points, operation, picking, sameness
         one = RewardRow(arm="code", source="judge", agent="alice", day=dt.date(2026, 3, 31), n=1, s=1, q=1)
-        assert not apart.apart([one])
-        assert not change_points.changes([0.5, 0.6], limit=5.0)
+        assert not apart.find_outliers([one])
+        assert not change_points.find_changes([0.5, 0.6], limit=5.0)
         assert not operation.is_missing_too_often(0, 3)
-        assert picking.picking([]) is None
-        assert sameness.levelled([("code", 0.5)], [("code", 0.6)]) is None
+        assert picking.find_picking([]) is None
+        assert sameness.find_levelled([("code", 0.5)], [("code", 0.6)]) is None
     """
     assert "scipy" not in loaded(code)
 
