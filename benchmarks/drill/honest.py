@@ -52,10 +52,10 @@ SABOTAGES = (
     Sabotage(
         name="early ack",
         file="grading/judging/worker.py",
-        before="            answer = client.send(turn.judge, prompt, turn.job.rubric)",
-        after="            job = JudgeJob.objects.filter(pk=turn.job.pk)\n"
-        "            job.update(state=JobState.DONE, finished_at=timezone.now())\n"
-        "            answer = client.send(turn.judge, prompt, turn.job.rubric)",
+        before="    outcome = client.send(turn.judge, prompt, turn.job.rubric)",
+        after="    job = JudgeJob.objects.filter(pk=turn.job.pk)\n"
+        "    job.update(state=JobState.DONE, finished_at=timezone.now())\n"
+        "    outcome = client.send(turn.judge, prompt, turn.job.rubric)",
         phases=("workers killed",),
     ),
     Sabotage(
