@@ -336,10 +336,23 @@ def codex_log(session_id: str) -> Path | None:
     return next(iter((home / "sessions").glob(f"*/*/*/rollout-*{session_id}.jsonl")), None)
 
 
+def open_regular(path: str | Path) -> IO[bytes]:
+    """Open a regular file for reading. Raises OSError for anything else, such as a pipe that nobody writes to."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    file = open(path, "rb", opener=opener)  # noqa: SIM115 - the caller closes it
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise shutil.SpecialFileError(f"not a regular file: {path}")
+    return file
+
+
 def beginning_of(path: Path | None) -> str:
     """The beginning of a log; empty if there is none."""
     try:
-        with open(path or "", "rb") as file:
+        with open_regular(path or "") as file:
             return file.read(262_144).decode(errors="replace")
     except OSError:
         return ""
@@ -485,11 +498,7 @@ def repository_root(cwd: str) -> str:
 def instruction_file(path: Path, root: str) -> dict[str, Any] | None:
     """Name, length and SHA-256 of a file; None if it is not a regular file of acceptable size."""
     try:
-        # Non-blocking, because the path may be a pipe that nobody writes to.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
+        with open_regular(path) as file:
             data = file.read(MOST_INSTRUCTION_BYTES + 1)
     except OSError:
         return None
@@ -698,7 +707,7 @@ def copy_files(entry: Path, session: Session) -> None:
         copy = entry / part
         try:
             size = os.path.getsize(path)
-            if Path(path) != copy and size <= MOST_BYTES and used + size <= MOST_COPIED:
+            if os.path.isfile(path) and Path(path) != copy and size <= MOST_BYTES and used + size <= MOST_COPIED:
                 shutil.copyfile(path, copy)
                 session.setdefault("names", {})[part] = os.path.basename(path)
                 session["files"][part] = str(copy)
@@ -944,7 +953,7 @@ def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, 
     missing: dict[str, str] = {}
     for part, path in session["files"].items():
         try:
-            file = files.enter_context(open(path, "rb"))  # noqa: SIM115 - the stack closes it
+            file = files.enter_context(open_regular(path))
             size = os.fstat(file.fileno()).st_size
         except OSError as error:
             missing[part] = f"{type(error).__name__}: {path}"

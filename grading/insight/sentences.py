@@ -403,14 +403,13 @@ def write_subject(change: PeriodChange) -> str:
 
 
 def write_letter(
-    change: PeriodChange, effects: tuple[MarkEffect, ...], marks: tuple[TimeMark, ...], cards: tuple[AgentCard, ...]
+    change: PeriodChange, effects: tuple[MarkEffect, ...], outages: tuple[TimeMark, ...], cards: tuple[AgentCard, ...]
 ) -> tuple[str, ...]:
     """The statistical sentences of the weekly letter, at most four: the mean, its parts, what came with it, and
-    which agent. The fifth, about sessions to review, is the letter's own.
+    which agent. The fifth, about sessions to review, is the letter's own. `outages` are those of the week.
     """
     sentences = [write_headline(change), " ".join(write_change(change))]
     news = _most_telling(effects)
-    outages = [mark for mark in marks if mark.kind is MarkKind.OUTAGE and _is_within(mark, change.after_span)]
     if news is not None:
         sentences.append(write_effect(news))
     elif outages:
@@ -434,7 +433,3 @@ def _most_telling(effects: tuple[MarkEffect, ...]) -> MarkEffect | None:
     )
     beyond_chance = [effect for effect in effects if effect.finding in order]
     return min(beyond_chance, key=lambda effect: order.index(effect.finding), default=None)
-
-
-def _is_within(mark: TimeMark, span: Span) -> bool:
-    return span.first <= mark.day <= span.last

@@ -7,15 +7,27 @@ from dataclasses import replace
 from django.utils import timezone
 from pydantic import TypeAdapter, ValidationError
 
+from bandit.models import PolicyVersion
+from grading.days import midnight
 from grading.insight.bridges import load_pairs
 from grading.insight.changes import rank_graders
 from grading.insight.core.bridge import fit_scale
 from grading.insight.core.effects import EffectInputs, estimate_effects, group_marks
 from grading.insight.core.measures import MEASURES
-from grading.insight.core.results import MarkEffect, SinceReading, Span, TimeMark
+from grading.insight.core.results import MarkEffect, MarkKind, SinceReading, Span, TimeMark
 from grading.insight.loading import VALUES, load_cells
 from grading.insight.marks import load_marks
-from grading.models import AuditEvent, Evidence, Grade, Session, Settlement, StoredReading
+from grading.models import (
+    AuditEvent,
+    Evidence,
+    Grade,
+    JudgePolicy,
+    QuotaTransition,
+    RubricActivation,
+    Session,
+    Settlement,
+    StoredReading,
+)
 from grading.models.readings import last_keys
 
 # Days before the oldest of the newest marks, and in all.
@@ -23,6 +35,8 @@ DAYS_BEFORE, MOST_DAYS = 56, 150
 REWARD = "reward"
 ALL_MEASURES = [name for name in MEASURES if name in VALUES and name != "final"]
 COLUMNS = ("category", "project", "harness", "version", "model", "agent", "grader")
+# The tables of marks that are not about sessions.
+TABLES_OF_MARKS = (JudgePolicy, PolicyVersion, QuotaTransition, RubricActivation)
 # The name of the stored reading.
 STORED_NAME = "insight since marks"
 STORED_FORM = TypeAdapter(SinceReading)
@@ -76,6 +90,14 @@ def marks_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ..
     return tuple(mark for mark in reading.marks if span.first <= mark.day <= span.last)
 
 
+def outages_during(reading: SinceReading | None, span: Span) -> tuple[TimeMark, ...]:
+    """The outages of a stored reading that overlap the span, the oldest first."""
+    if reading is None:
+        return ()
+    outages = [mark for mark in reading.marks if mark.kind is MarkKind.OUTAGE and mark.day <= span.last]
+    return tuple(mark for mark in outages if mark.until is None or mark.until > midnight(span.first))
+
+
 def read(now: dt.datetime) -> SinceReading:
     """The marks of the last MOST_DAYS, the oldest first, and the effects of the newest marks."""
     inputs = load_inputs(now, ALL_MEASURES)
@@ -84,7 +106,7 @@ def read(now: dt.datetime) -> SinceReading:
 
 
 def store(now: dt.datetime) -> None:
-    """Store marks and effects for pages, if sessions, grades, rewards, people's changes or the day changed since."""
-    keys = last_keys(Session, Settlement, Grade, Evidence, AuditEvent)
+    """Store marks and effects for pages, if what they are computed from or the day has changed since."""
+    keys = last_keys(Session, Settlement, Grade, Evidence, AuditEvent, *TABLES_OF_MARKS)
     inputs = f"{timezone.localdate(now)} {keys}"
     StoredReading.objects.renew(STORED_NAME, inputs, lambda: STORED_FORM.dump_python(read(now), mode="json"), now)

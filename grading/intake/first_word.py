@@ -243,9 +243,20 @@ def adopt_confirmed(session: Session, metadata: SubmittedSession) -> int:
     adopted = [
         row.pk
         for row in session.proposals.filter(answered_at=None)
-        if row.field != ProposedField.FACTS and all(submitted.get(name) == value for name, value in row.value.items())
+        if row.field != ProposedField.FACTS and _confirms(submitted, row)
     ]
     return Proposal.objects.filter(pk__in=adopted).update(adopted=True, answered_at=timezone.now())
+
+
+def _confirms(submitted: Mapping[str, Any], proposal: Proposal) -> bool:
+    if proposal.field != ProposedField.DATES:
+        return all(submitted.get(name) == value for name, value in proposal.value.items())
+    # The same moment may be written in different time zones.
+    return all(_parse_time(submitted.get(name)) == _parse_time(value) for name, value in proposal.value.items())
+
+
+def _parse_time(text: str | None) -> dt.datetime | None:
+    return None if text is None else dt.datetime.fromisoformat(text)
 
 
 def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:

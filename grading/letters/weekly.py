@@ -63,7 +63,7 @@ def compose(monday: dt.date) -> LetterDraft:
         return LetterDraft(change=change, subject="", sentences=())
     reading = since.stored_reading()
     effects = reading.effects if reading else ()
-    statistics = write_letter(change, effects, since.marks_during(reading, week), agents.latest_cards())
+    statistics = write_letter(change, effects, since.outages_during(reading, week), agents.latest_cards())
     return LetterDraft(change=change, subject=write_subject(change), sentences=(*statistics, review_sentence()))
 
 

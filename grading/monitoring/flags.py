@@ -7,7 +7,7 @@ settles the session again.
 import datetime as dt
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from grading.models import Flag, Session
@@ -70,9 +70,12 @@ def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) ->
     return count
 
 
-def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
-    """Reopen the flags that were cleared for the reason `why`. If there were any, settle the session again."""
-    cleared = Flag.objects.filter(session=session, cleared_why=why)
+def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON, only: Q | None = None) -> None:
+    """Reopen the flags that were cleared for the reason `why`, or `only` those of them that meet this condition.
+
+    If there were any, settle the session again.
+    """
+    cleared = Flag.objects.filter(only or Q(), session=session, cleared_why=why)
     if cleared.update(cleared_at=None, cleared_by=None, cleared_why=""):
         settle(session)
 

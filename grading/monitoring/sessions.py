@@ -450,9 +450,9 @@ def _is_judged(grades: CurrentGrades) -> bool:
     title="An agent changes its story about a session",
     means=(
         "Flags a session if its agent or hook changes a claim about it after a verdict or after the first hour: its "
-        "outcome, category, facts, dates or lessons. Also flags a session whose end is dated before its decision or "
-        "more than a week back. Such claims don’t count until somebody adopts them. An alarm opens at an agent’s "
-        "third such session in seven days."
+        "outcome, category, facts, dates or lessons. Also flags a session whose end is dated before its decision, more "
+        "than a week back, or later than now. Such claims don’t count until somebody adopts them. An alarm opens at "
+        "an agent’s third such session in seven days."
     ),
     todo="On each session’s page, adopt the claims that are true and reject the others.",
     settled="all its claims have been answered",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from grading.busy import is_busy
@@ -29,9 +30,12 @@ def inspect_session(session: Session, *, alarms: bool = True) -> bool:
     return flags_changed
 
 
-def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
-    """Put back the flags that a person's grade (or dismissal) had cleared, after it was undone."""
-    restore_flags(session, why=why)
+def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON, only: Q | None = None) -> None:
+    """Put back the flags that a person's grade (or dismissal) had cleared, after it was undone.
+
+    `only`: a condition on these flags.
+    """
+    restore_flags(session, why=why, only=only)
     inspect_session(session)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading.days import start_of_day
@@ -148,7 +148,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
-            reopen_flags(session, why=DISMISSED)
+            reopen_flags(session, why=DISMISSED, only=_cleared_by(answer))
         refresh_alarms()
         effects = changes_as_json(before, measure(session, before))
         columns: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
@@ -267,6 +267,16 @@ def _update_item(session: Session, by: User) -> None:
         items.filter(claimed_by=by).update(**FREE)
     else:
         queue.close(session, state, by)
+
+
+def _cleared_by(dismissal: ReviewAnswer) -> Q | None:
+    """A condition on the flags that this dismissal cleared; None if it was one of several, which cleared them together.
+
+    Another dismissal may have cleared the session's other flags, or the same flag when it was raised again.
+    """
+    if "flags_cleared" not in dismissal.effects:
+        return None
+    return Q(rule__in=dismissal.effects["flags_cleared"], cleared_at__lte=dismissal.created_at)
 
 
 def _lock(session: Session) -> Session:

@@ -78,7 +78,7 @@ def measure(session: Session, before: Measured | None = None) -> Measured:
 
 
 def changes_as_json(before: Measured, after: Measured) -> dict[str, Any]:
-    """The differences as JSON, unrounded.
+    """The differences as JSON. Means are unrounded; shares of the next 100 are as pages show them (`next_100`).
 
     `bandits` has the arms that the session ran. `others` has the arms that moved with them, because the arms of a
     bandit share its mean and its choices. The text of an alarm that is not open is None.

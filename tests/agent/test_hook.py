@@ -604,6 +604,15 @@ def test_a_site_that_lost_a_session_gets_it_again_as_it_was_sent(machine):
     assert machine.waiting == []
 
 
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(machine):
+    """The session arrives without the file, and its facts say why."""
+    journal = machine.home / "journal.md"
+    os.mkfifo(journal)
+    machine.run(GRADINGSITE_JOURNAL=str(journal))
+    machine.wait_until_sent()
+    assert [row.kind for row in Session.objects.get().evidence.exclude(kind="facts")] == ["transcript"]
+
+
 def forget(session: Session) -> None:
     """Lose it as a disk does: no erasure of that name is on record."""
     name, agents = session.agent.name, Agent.objects.filter(pk=session.agent_id)

@@ -9,10 +9,11 @@ import time_machine
 from bandit.models import Arm
 from benchmarks.compared import store
 from benchmarks.compared.world import live, steady
+from grading.days import midnight
 from grading.insight import agents, marks, sentences, since
 from grading.insight.core.advisory import allot
 from grading.insight.core.effects import group_marks
-from grading.insight.core.results import AgentCard, EffectFinding, MarkKind, Span, TimeMark
+from grading.insight.core.results import AgentCard, EffectFinding, MarkKind, SinceReading, Span, TimeMark
 from grading.models import (
     InstructionKey,
     Quota,
@@ -98,6 +99,36 @@ def test_worker_stores_what_it_computes():
     assert stored.effects[0].effect == pytest.approx(fresh.effects[0].effect)
     StoredReading.objects.filter(name=since.STORED_NAME).update(value={"marks": 1})
     assert since.stored_reading() is None
+
+
+def test_worker_stores_an_outage_that_began_since(monkeypatch):
+    monkeypatch.setattr("grading.models.readings.StoredReading.is_recent", lambda *_: False)
+    since.store(NOW)
+    quota = Quota.objects.create(key="k", model="judge")
+    began = QuotaTransition.objects.create(quota=quota, state=QuotaState.EXHAUSTED, at=NOW - dt.timedelta(days=9))
+    since.store(NOW)
+    (outage,) = since.stored_reading().marks
+    assert outage.key == f"outage:{began.pk}"
+
+
+@pytest.mark.parametrize(
+    ("hours", "is_told"),
+    [
+        ((-30, -1), False),
+        ((-30, 0), False),
+        ((-30, 1), True),
+        ((-30, None), True),
+        ((5, 9), True),
+        ((168, None), False),
+    ],
+)
+def test_letter_tells_of_the_outages_that_overlap_its_week(hours, is_told):
+    """`hours` are from the week's first midnight to the outage's beginning and end."""
+    week = Span(first=dt.date(2026, 3, 23), last=dt.date(2026, 3, 29))
+    at, until = (None if each is None else midnight(week.first) + dt.timedelta(hours=each) for each in hours)
+    outage = TimeMark(kind=MarkKind.OUTAGE, at=at, day=at.date(), label="judge out", key="outage:1", until=until)
+    reading = SinceReading(marks=(outage,), effects=(), read_at=None)
+    assert since.outages_during(reading, week) == ((outage,) if is_told else ())
 
 
 def test_cards_of_agents_on_like_work():

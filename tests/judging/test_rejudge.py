@@ -360,6 +360,13 @@ def test_a_plan_of_nothing_says_why_and_what_would_change_that(site, sim, operat
     assert "The jobs wait in the queue" not in page
 
 
+def test_a_plan_of_sessions_that_cannot_be_judged_does_not_speak_of_repetition(site, operator):
+    site.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
+    page = flat(operator.get("/runs/plan/"))
+    assert "None of these sessions can be judged." in page
+    assert "asked the same question" not in page
+
+
 def test_the_page_of_runs_says_whether_there_is_a_reason_for_one(site, sim, operator, olga):
     assert "there is nothing to judge again" in flat(operator.get("/runs/"))
     site.judged_by(sim)

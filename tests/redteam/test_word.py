@@ -288,6 +288,13 @@ def test_a_runner_that_says_the_same_adopts_it(agent, runner):
     assert session.proposals.get().adopted
 
 
+def test_a_runner_adopts_the_same_moment_in_another_time_zone(agent, runner):
+    long_ago = timezone.now() - dt.timedelta(days=400)
+    session = agent.sends(category="code", at=long_ago.astimezone(dt.timezone(dt.timedelta(hours=2)))).session
+    runner.sends(category="code", at=long_ago)
+    assert session.proposals.get().adopted
+
+
 def test_a_bad_session_is_not_dated_away(agent):
     now = timezone.now()
     long_ago = now - dt.timedelta(days=400)

@@ -239,6 +239,15 @@ def test_undoing_a_dismissal_brings_item_and_flags_back(rita):
     assert Flag.objects.open().filter(session=session).exists()
 
 
+def test_undoing_a_dismissal_leaves_what_another_has_cleared(rita, omar):
+    session = flagged()
+    answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="not ours")
+    notes.flag(session, omar, "ours after all")
+    answer = answers.submit(session, omar, answer=Answer.CANNOT_JUDGE, reason="too long")
+    answers.undo(answer, omar)
+    assert [flag.rule for flag in Flag.objects.open().filter(session=session)] == [Flag.BY_A_PERSON]
+
+
 def test_who_cannot_judge_a_session_outside_the_queue_keeps_it_out(site, rita, settings):
     session = site.session().judged(0.5).recheck()
     answers.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="no idea")

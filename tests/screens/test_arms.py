@@ -6,6 +6,7 @@ import re
 import pytest
 
 from bandit import arms, merging
+from bandit.core.posterior import Outlook
 from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
 from grading.vocabulary import Source
 from tests.bandit.helpers import reward
@@ -197,6 +198,19 @@ def test_a_retirement_says_where_its_share_goes(operator):
     page = read(operator, page_of("social"), do="retire")
     assert re.search(r"About \d+ of the next 100 sessions move from social to other arms", page)
     assert "Retire social</button>" in page
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.3, "Less than 1 of the next 100 sessions moves from social"),
+        (1, "About 1 of the next 100 sessions moves from social"),
+        (7, "About 7 of the next 100 sessions move from social"),
+    ],
+)
+def test_a_retirement_tells_of_a_small_share(operator, monkeypatch, share, text):
+    monkeypatch.setattr(Outlook, "next_100", lambda _self, _arm: share)
+    assert text in read(operator, page_of("social"), do="retire")
 
 
 def test_a_model_that_is_merged_names_its_pairs(operator):

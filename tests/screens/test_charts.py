@@ -157,6 +157,17 @@ def test_notes_of_the_backlog_cover_none_another():
     assert all(abs(one - other) >= timelines.NOTE for one, other in combinations(heights, 2))
 
 
+def test_a_note_of_the_backlog_finds_room_between_two_others():
+    """The first two notes cover all rows but the lowest for the third, which belongs at the top."""
+    now = dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC)
+    later = now + dt.timedelta(hours=12)
+    notes = [Note(at=now + dt.timedelta(hours=6), waiting=n, label=f"{n} sessions are waiting") for n in (70, 80, 100)]
+    texts = parsed(timelines.backlog([(now, 0.0)], [(now, 0.0), (later, 100.0)], notes)).iter("text")
+    heights = [float(text.get("y")) for text in texts if text.text in {note.label for note in notes}]
+    assert len(heights) == 3
+    assert all(abs(one - other) >= timelines.NOTE for one, other in combinations(heights, 2))
+
+
 FORTNIGHT = [DAY - dt.timedelta(days=back) for back in range(13, -1, -1)]
 
 

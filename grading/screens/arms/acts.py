@@ -102,7 +102,11 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
         }
     if act == "retire":
         share = posterior_of(arm.bandit.name, timezone.now()).next_100(arm.name)
-        chosen = f"About {share:.0f} of the next 100 sessions move from {arm} to other arms. " if share else ""
+        chosen = ""
+        if share:
+            count = "Less than 1" if share < 1 else f"About {share:.0f}"
+            verb = "moves" if share <= 1 else "move"
+            chosen = f"{count} of the next 100 sessions {verb} from {arm} to other arms. "
         return {
             "do": "retire",
             "heading": f"Retire {arm}",

@@ -296,7 +296,8 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
 def _free_y(labels: Sequence[tuple[float, float, float]], left: float, right: float, y: float) -> float:
     """The y nearest above `y`, else below it, at which a label from `left` to `right` covers none of `labels`."""
     beside = [at for other_left, other_right, at in labels if left < other_right and other_left < right]
-    rows = [y, y - NOTE, y - 2 * NOTE, *(y + NOTE * row for row in range(1, len(beside) + 2))]
+    # A label may cover two rows, so that of 2 n + 1 rows one is free.
+    rows = [y, y - NOTE, y - 2 * NOTE, *(y + NOTE * row for row in range(1, 2 * len(beside) + 1))]
     return next(row for row in rows if row >= FIRST_NOTE and all(abs(row - other) >= NOTE for other in beside))
 
 
