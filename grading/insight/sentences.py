@@ -222,7 +222,7 @@ def _conclude(change: PeriodChange) -> str:
     if not within.is_identified:
         return "It is unclear whether the agents changed."
     if within.low is None or within.high is None or within.low <= 0 <= within.high:
-        return "On comparable work, nothing changed beyond chance."
+        return "On comparable work, the change may be chance."
     sign = -1 if within.high < 0 else 1
     guard = _missing_guard(change, within, sign)
     end_near_zero = within.high if sign < 0 else within.low
@@ -235,7 +235,7 @@ def _conclude(change: PeriodChange) -> str:
     interval = f"{write_signed(change.measure, tasks.value)} ({write_interval(change.measure, tasks.low, tasks.high)})"
     tasks_end_near_zero = tasks.high if sign < 0 else tasks.low
     if tasks_end_near_zero * sign <= guard:
-        return f"{recurring}, nothing changed beyond chance and missing grades ({interval}). The other work may differ."
+        return f"{recurring}, the change may be chance or missing grades ({interval}). The other work may differ."
     claim = AGENTS_DID_BETTER if sign * better > 0 else AGENTS_DID_WORSE
     return f"{recurring}, {claim}: {interval}."
 
@@ -413,8 +413,7 @@ def write_letter(
     if news is not None:
         sentences.append(write_effect(news))
     elif outages:
-        noun = "Judge outage" if len(outages) == 1 else "Judge outages"
-        sentences.append(f"{noun}: {'; '.join(write_mark(mark) for mark in outages)}.")
+        sentences.append(f"In this week, judges were unavailable: {'; '.join(write_mark(mark) for mark in outages)}.")
     best = next((card for card in cards if card.is_best), None)
     if best is not None:
         sentences.append(write_agent(best))

@@ -163,7 +163,7 @@ def agreement(finished: int, differed: Sequence[Selection]) -> str:
         return "None of these sessions has ended yet."
     if not differed:
         whole = (
-            "The only finished session ran" if finished == 1 else f"All of the last {finished} finished sessions ran"
+            "The only finished session ran" if finished == 1 else f"All of the last {finished} selected sessions ran"
         )
         return f"{whole} as chosen."
     pairs = Counter((row.arm, row.executed_arm) for row in differed)

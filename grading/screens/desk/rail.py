@@ -177,7 +177,9 @@ def why(item: ReviewItem, place: Place | None, past_corrections: Corrections, *,
     """Why an item has its place in the queue, as text; does not mention the reward if that is `hidden`."""
     if place is Place.CHANCE:
         return BY_CHANCE
-    if hidden and item.entered_as in (QueueEntry.RULE, QueueEntry.OUTCOME):
+    if hidden and item.entered_as == QueueEntry.OUTCOME:
+        return "its work was followed up after the verdict"  # a contradiction would reveal which way the verdict went
+    if hidden and item.entered_as == QueueEntry.RULE:
         return item.get_entered_as_display()
     if item.entered_as == QueueEntry.RULE:
         return f"flagged: {item.why}"

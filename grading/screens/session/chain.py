@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grading.models import Grade, Session, Settlement
+from grading.models import Grade, JudgeAttempt, Session, Settlement
 from grading.reward import calibrating, rewards
 from grading.reward.decide import MAX_ADDED, MAX_READINGS, CurrentGrades, GradeView, contests, gap, is_claimed, value_of
 from grading.reward.explain import StepState, number, weight
@@ -48,9 +48,15 @@ def tiles(
             tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
         if tile["source"] == Source.JUDGE:
             tile["stale"] = stale
+            if tile["state"] == StepState.FAILED and not _was_judge_called(settlement.session_id):
+                tile["headline"] = "Not sent yet"
             if next_judging is not None and next_judging.place and tile["state"] == StepState.WAITING:
                 tile["headline"] = f"Queued, {next_judging.place}"
     return shown
+
+
+def _was_judge_called(session_id: int) -> bool:
+    return JudgeAttempt.objects.filter(job__session=session_id).exists()
 
 
 def _tile(step: Mapping[str, Any], settlement: Settlement, scaled: Mapping[int, ScaledGrade]) -> dict[str, Any]:
