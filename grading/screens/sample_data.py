@@ -1,4 +1,4 @@
-"""Removing all samples."""
+"""The page for removing all sample sessions."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -12,15 +12,15 @@ from grading.screens.http import StaffRequest, staff_view
 
 
 @staff_view("grading.delete_session")
-def show(request: StaffRequest) -> HttpResponse:
-    """Asks before anything is removed."""
+def remove_samples(request: StaffRequest) -> HttpResponse:
+    """A GET asks for confirmation, or says how to load samples if there are none. A POST removes all samples."""
     if request.method == "POST":
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())
-        gone = "1 sample session was removed" if count == 1 else f"{count} sample sessions were removed"
-        messages.success(request, f"{gone}. The bandits are as if the samples had never existed.")
+        removed = "1 sample session was removed" if count == 1 else f"{count} sample sessions were removed"
+        messages.success(request, f"{removed}. The bandits are as if the samples had never existed.")
         return redirect("admin:index")
-    loaded = list(Session.objects.samples())
-    learned = LedgerEntry.objects.filter(observation__in=[session.observation for session in loaded]).exists()
-    context = {"title": "Remove samples", "count": len(loaded), "learned": learned}
+    sessions = list(Session.objects.samples())
+    has_learned = LedgerEntry.objects.filter(observation__in=[session.observation for session in sessions]).exists()
+    context = {"title": "Remove samples", "count": len(sessions), "has_learned": has_learned}
     return TemplateResponse(request, "samples/samples.html", context)

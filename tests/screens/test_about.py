@@ -29,7 +29,7 @@ def test_it_says_the_version_and_what_is_new_in_it(vera):
     assert f"gradingsite {project['version']}" in html
     assert f"version {project['version']}" in flat(vera.get("/settings/"))
     assert f'<p class="news">{project["version"]}' in html
-    lines = about.news().splitlines()
+    lines = about.latest_changes().splitlines()
     assert lines[1:] == (site_settings.BASE_DIR / "CHANGELOG.md").read_text().splitlines()[3 : 2 + len(lines)]
     assert lines[-1].startswith("- ")
 

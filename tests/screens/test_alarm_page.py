@@ -91,8 +91,8 @@ def test_the_arm_without_the_sessions_is_the_arm_as_if_they_had_never_been(found
     assert without.mean == pytest.approx(before.arms["code"].mean, abs=1e-9)
     assert as_it_is.mean == held.arms["code"].mean
     assert without.mean < as_it_is.mean <= in_full.mean
-    assert (told.without.mean_before, told.without.mean_after) == (without.mean, as_it_is.mean)
-    assert (told.decisions, told.for_it) == (0, 0)
+    assert (told.move_of_arm.mean_before, told.move_of_arm.mean_after) == (without.mean, as_it_is.mean)
+    assert (told.decisions, told.decisions_for_arm) == (0, 0)
 
 
 def test_the_button_names_what_it_does_and_its_price(site, operator, found):
@@ -124,16 +124,16 @@ def test_a_reward_is_listed_with_what_it_counts_in_the_bandit(site, operator, fo
         for row in operator.get(provisional.get_absolute_url()).context["applied_rewards"]
         if row["entry"].bandit.name == "category"
     ]
-    assert judged.counts == 1
-    assert fallback.counts == on_its_page
-    assert fallback.counts < fallback.settlement.weight
+    assert judged.weight == 1
+    assert fallback.weight == on_its_page
+    assert fallback.weight < fallback.settlement.weight
 
 
 def test_the_rewards_that_count_are_those_of_the_arm(operator, found):
     found += [desk_cast.judged(0.9, category="code").pk for _ in range(3)]
     found += [desk_cast.judged(0.5, category="infra").pk]
     page = flat(operator.get(f"/alarms/{opened('A41').pk}/"))
-    assert "3 of 4 sessions have a reward for code, in the category bandit; 3 count" in page
+    assert "3 of 4 sessions have a reward for code, in the category bandit; 3 of these have any weight" in page
 
 
 def test_while_the_judge_is_out_the_button_says_when_the_verdicts_come(site, operator, found, settings):

@@ -234,7 +234,7 @@ def test_pages_show_what_samples_come_to_until_the_first_session_is_there(site, 
     assert "What this page will show" in dashboard
     assert f"{figures.coverage.part} of {figures.coverage.whole} sessions have a grade" in dashboard
     bandit = page("/bandits/category/")
-    assert "14 samples, none of your own sessions yet" in bandit
+    assert "14 samples, no sessions of your own yet" in bandit
     # What it would believe is what it believes of the same sessions.
     before = audit.fingerprint()
     with site.rolled_back():

@@ -164,7 +164,7 @@ def _no_rows(pages: list[Page]) -> Iterator[str]:
     """Pages that say that there is nothing, where there are rows."""
     real = Session.objects.filter(is_sample=False)
     nothing = {
-        r"None of your own sessions has arrived|none of your own sessions yet": real,
+        r"None of your own sessions has arrived|no sessions of your own yet": real,
         r"[Nn]o session was graded|no session of these 7 days has a grade": real.filter(
             ended_at__gt=timezone.now() - dt.timedelta(days=6)
         ).exclude(reward_source__in=["", Source.FLOOR]),

@@ -22,8 +22,8 @@ from gradingsite import schema
 from gradingsite.state import IS_CHECKOUT, RESOURCES, START
 
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
-NAME = re.compile(r"^[A-Za-z0-9_.-]+")
-OURS = ("bandit", "grading")
+REQUIREMENT_NAME = re.compile(r"^[A-Za-z0-9_.-]+")
+OWN_APPS = ("bandit", "grading")
 # The documents, by their name in the URL: path and description.
 DOCUMENTS = {
     "readme": ("README.md", "what it does and how to start"),
@@ -42,7 +42,9 @@ DOCUMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """The migrations that the database lacks, and those that only the database has; `latest` by app."""
+    """How the database differs from this version: migrations that it lacks, those unknown to this version, and the
+    latest applied one by app.
+    """
 
     lacking: list[str]
     unknown: list[str]
@@ -64,7 +66,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "title": "About",
         "version": version(),
         "commit": commit(),
-        "news": news(),
+        "news": latest_changes(),
         "upgrade": upgrade,
         "database": database(),
         "python": platform.python_version(),
@@ -105,7 +107,7 @@ def commit() -> str:
     return process.stdout.strip()
 
 
-def news() -> str:
+def latest_changes() -> str:
     """The changelog's section about the newest version."""
     return (RESOURCES / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].strip()
 
@@ -114,7 +116,7 @@ def news() -> str:
 def packages() -> dict[str, str]:
     """The direct dependencies with their installed versions."""
     lines = (RESOURCES / "requirements.in").read_text(encoding="utf-8").splitlines()
-    names = [match[0] for match in map(NAME.match, lines) if match]
+    names = [match[0] for match in map(REQUIREMENT_NAME.match, lines) if match]
     installed = {each.name.lower().replace("_", "-"): each.version for each in metadata.distributions()}
     return {name: installed.get(name.lower().replace("_", "-"), "missing") for name in sorted(names, key=str.lower)}
 
@@ -155,5 +157,5 @@ def _upgrade() -> Upgrade:
     return Upgrade(
         lacking=[f"{app}.{name}" for app, name in schema.missing()],
         unknown=[f"{app}.{name}" for app, name in schema.unknown(applied)],
-        latest={app: max(name for applied_app, name in applied if applied_app == app) for app in OURS},
+        latest={app: max(name for applied_app, name in applied if applied_app == app) for app in OWN_APPS},
     )

@@ -31,10 +31,12 @@ class ArmOutlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmReach:
-    """The effect of `rewards` live rewards of an alarm's sessions. `arm` is the one that they move most, in `bandit`;
-    `outlooks` describe it without them, now, and with them in full. `moves` are all visible moves of arms. `climb` is a
-    picture of the arm's share of the next 100 as the sessions came in. `decisions` counts the bandit's decisions since
-    the first of them was settled (`since`), `for_it` those for the arm.
+    """The effect of an alarm's sessions on the arm that they move most, `arm` of `bandit`.
+
+    `rewards` is the number of their rewards that this arm has. `outlooks` and `curves` show the arm without them, as
+    now, and with all in full. `climb` shows its share of the next 100 by the number of sessions that count. `decisions`
+    is the number of the bandit's decisions since the first of the rewards was recorded (`since`). `moves` has every
+    visible move of an arm, in any bandit.
     """
 
     rewards: int
@@ -46,22 +48,22 @@ class AlarmReach:
     climb: SafeString
     moves: tuple[ArmMove, ...]
     decisions: int
-    for_it: int
+    decisions_for_arm: int
 
     @property
-    def here(self) -> list[ArmMove]:
-        """The moves in the bandit of the arm."""
+    def moves_in_bandit(self) -> list[ArmMove]:
+        """The moves of arms in `bandit`."""
         return [move for move in self.moves if move.bandit == self.bandit]
 
     @property
-    def elsewhere(self) -> list[ArmMove]:
+    def moves_elsewhere(self) -> list[ArmMove]:
         """The moves of the sessions' own arms in other bandits."""
         return [move for move in self.moves if move.bandit != self.bandit and move.touched]
 
     @property
-    def without(self) -> ArmMove:
-        """The move of the arm by the sessions."""
-        return next(move for move in self.here if move.arm == self.arm)
+    def move_of_arm(self) -> ArmMove:
+        """How the sessions move `arm`: before is without them, after is now."""
+        return next(move for move in self.moves_in_bandit if move.arm == self.arm)
 
 
 def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | None:
@@ -113,7 +115,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
         climb=_climb(worst, rows, now),
         moves=tuple(arm_moves),
         decisions=decided.count(),
-        for_it=decided.filter(arm__name=worst.arm).count(),
+        decisions_for_arm=decided.filter(arm__name=worst.arm).count(),
     )
 
 

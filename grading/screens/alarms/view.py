@@ -33,8 +33,8 @@ from grading.screens.quota.judge_state import first_quota
 from grading.witness import Witness
 
 LISTED = 50
-# The effect of acknowledging an alarm about a rate.
-CLOSES = "The alarm closes. It opens again at the next such session if there are then three or more within seven days."
+# What acknowledging does to an alarm that opens at a number of sessions within some days.
+RATE_ALARM_CLOSES = "The alarm closes. It opens again if another such session makes it three or more in seven days."
 # The names of the pages where people act on alarms.
 PAGES = {
     "admin:quota": "the quota",
@@ -46,16 +46,16 @@ PAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRow:
-    """A session of an alarm: why the rule flagged it, if it did, its settlement, and `since` the latest one by a judge
-    or a person after it was flagged, if any. `counts` is how much its reward counts in the category bandit, in [0, 1];
-    None without a reward.
+    """A session of an alarm. `why` the rule flagged it is empty if it did not. `since` is the latest settlement by a
+    judge or a person after the flag, if any. `weight` is that of its reward in the category bandit, in [0, 1]; None
+    without a reward.
     """
 
     session: Session
     why: str
     since: Settlement | None
     settlement: Settlement | None
-    counts: float | None
+    weight: float | None
 
     @property
     def witness(self) -> str:
@@ -66,7 +66,7 @@ class AlarmRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmAnswer:
-    """A button to act on an alarm, with its `effect` and `price` in dollars (None if it costs nothing)."""
+    """A button to act on an alarm: a form if it `posts`, else a link. `price` is in dollars, None without a cost."""
 
     label: str
     effect: str
@@ -77,7 +77,7 @@ class AlarmAnswer:
 
 @staff_view("grading.view_alarm")
 def show(request: StaffRequest) -> TemplateResponse:
-    """The open alarms; by `tab`, the past ones or the rules."""
+    """The open alarms; with `tab`, the past alarms or the rules."""
     tab = request.GET.get("tab", "")
     alarms = Alarm.objects.select_related("acknowledged_by")
     context: dict[str, Any] = {"title": "Alarms", "tab": tab}
@@ -137,14 +137,14 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     sessions_in_order = [sessions[key] for key in latest if key in sessions]
     why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
     since = bulk.graded_since_flagged(alarm.rule, latest)
-    counts = _counts([each for each in sessions_in_order[-LISTED:] if each.reward_value is not None])
+    weights = _weights([each for each in sessions_in_order[-LISTED:] if each.reward_value is not None])
     rows = [
         AlarmRow(
             session=each,
             why=why.get(each.pk, ""),
             since=since.get(each.pk),
             settlement=each.settlement,
-            counts=counts.get(each.pk),
+            weight=weights.get(each.pk),
         )
         for each in reversed(sessions_in_order[-LISTED:])
     ]
@@ -155,7 +155,7 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         "rule": rule,
         "silence_links": _silence_links().get(alarm.about) if is_silence else None,
         "rows": rows,
-        "counting": _counting(rows, reached),
+        "effective": _count_effective(rows, reached),
         "reach": reached,
         "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
         "total": len(keys),
@@ -164,35 +164,35 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "alarms/alarm.html", context)
 
 
-def _counts(sessions: Sequence[Session]) -> dict[int, float]:
-    """How much each session's reward counts in the category bandit, in [0, 1], by the session's primary key. A reward
-    from which that bandit has not learned has the weight of its settlement.
+def _weights(sessions: Sequence[Session]) -> dict[int, float]:
+    """The weight in [0, 1] of each session's reward in the category bandit, by the session's primary key. If the bandit
+    has not learned from a reward, the weight is that of its settlement.
     """
     reader = calibrating.CalibrationReader(priority.BANDIT)
-    counts = {session.pk: session.settlement.weight for session in sessions if session.settlement is not None}
+    weights = {session.pk: session.settlement.weight for session in sessions if session.settlement is not None}
     keys = {session.observation: session.pk for session in sessions}
     for entry in ledger.live_entries(priority.BANDIT, list(keys)):
         if not entry.is_abstention:
-            counts[keys[entry.observation]] = reader.weight_of(entry)
-    return counts
+            weights[keys[entry.observation]] = reader.weight_of(entry)
+    return weights
 
 
-def _counting(rows: Sequence[AlarmRow], reached: reach.AlarmReach | None) -> int | None:
-    """How many rewards of the rows of the arm that moves most count more than 0; None outside the category bandit."""
+def _count_effective(rows: Sequence[AlarmRow], reached: reach.AlarmReach | None) -> int | None:
+    """How many rewards of the most affected arm have a weight above 0; None outside the category bandit."""
     if reached is None or reached.bandit != priority.BANDIT:
         return None
     own = [row for row in rows if row.session.category and row.session.category.current.name == reached.arm]
-    return sum(bool(row.counts) for row in own)
+    return sum(bool(row.weight) for row in own)
 
 
-def _verdicts_label(whole: int, count: int) -> str:
-    """The label of the button for `whole` verdicts on `count` sessions. While the judge is out, it says for when."""
+def _verdicts_label(verdicts: int, count: int) -> str:
+    """The label of the button for that many verdicts on `count` sessions. While the judge is out, they are queued."""
     quota = first_quota()
     if quota is not None and quota.is_out:
         when = f" for {timezone.localtime(quota.until):%H:%M %Z}" if quota.until else ""
-        return f"Queue {counted(whole, 'verdict')}{when}"
+        return f"Queue {counted(verdicts, 'verdict')}{when}"
     sessions = counted(count, "session")
-    return f"Judge {sessions} again" if whole == count else f"Judge {whole:,} of {sessions}"
+    return f"Judge {sessions} again" if verdicts == count else f"Judge {verdicts:,} of {sessions}"
 
 
 def _answers(
@@ -215,9 +215,8 @@ def _answers(
         rows = Session.objects.filter(pk__in=[session.pk for session in sessions])
         plan = plans.plan(rows, Rubric.objects.in_force())
         if plan is not None and plan.session_ids:
-            whole = len(plan.session_ids)
             yield AlarmAnswer(
-                label=_verdicts_label(whole, count),
+                label=_verdicts_label(len(plan.session_ids), count),
                 price=plan.estimate.usd,
                 effect="Each new verdict replaces the current reward exactly, as if it had been the first grade.",
                 url=f"{reverse('admin:run_plan')}?{chosen}",
@@ -229,7 +228,7 @@ def _answers(
         chosen = urlencode({"session": [each.pk for each in waiting]}, doseq=True)
         back = ""
         if reached is not None and len(waiting) == count:
-            move = reached.without
+            move = reached.move_of_arm
             back = f"{move.arm} goes back to {move.share_before:.0f} of the next 100. "
         yield AlarmAnswer(
             label=f"Take {them} out of the bandits",
@@ -247,7 +246,7 @@ def _answers(
         yield AlarmAnswer(label=f"Go to {PAGES.get(rule.page, 'its page')}", effect="", url=reverse(rule.page))
     if alarm.acknowledged_by is None and user.has_perm("grading.change_alarm"):
         banner = "" if is_advisory(alarm.rule) else "The banner disappears. "
-        then = CLOSES if _is_rate(rule) else "The alarm closes automatically once its cause is gone."
+        then = RATE_ALARM_CLOSES if _is_rate(rule) else "The alarm closes automatically once its cause is gone."
         yield AlarmAnswer(
             label="Acknowledge: I know the cause" if _is_rate(rule) else "Acknowledge: I know about this",
             effect=f"{banner}Your name is recorded. {then}",
@@ -261,7 +260,7 @@ def _is_rate(rule: Rule | None) -> bool:
 
 
 def _silence_links() -> dict[str, dict[str, Any]]:
-    """The links to act on the sessions of each silent arm, by the subject of its alarm."""
+    """What the buttons for each silent arm's sessions need, by the subject of its alarm."""
     links_by_arm = {}
     for finding in silent_failure.find(timezone.now()):
         chosen = urlencode({"session": finding.sessions[-bulk.MAX_SESSIONS :]}, doseq=True)
@@ -280,7 +279,7 @@ def _silence_links() -> dict[str, dict[str, Any]]:
 def acknowledge(request: StaffRequest, pk: int) -> HttpResponse:
     alarm = get_object_or_404(Alarm, pk=pk)
     if watch.acknowledge(alarm, request.user):
-        then = CLOSES if _is_rate(RULES.get(alarm.rule)) else "The alarm stays open until its cause is gone."
+        then = RATE_ALARM_CLOSES if _is_rate(RULES.get(alarm.rule)) else "The alarm stays open until its cause is gone."
         messages.success(request, f"Acknowledged by you: {title_of(alarm.rule)}. {then}")
     else:
         messages.info(request, f"Somebody else acknowledged this alarm first: {title_of(alarm.rule)}.")

@@ -14,8 +14,8 @@ from grading.intake import naming
 from grading.plain import counted, primary_key
 from grading.screens.moves import words as describe_move
 
-# Acts without parameters, each with the rest of the message "<arm> …".
-PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
+# Acts without parameters: the function, and the rest of the message "<arm> …".
+SIMPLE_ACTS: dict[str, tuple[Callable[..., Any], str]] = {
     "pause": (arms.pause, "is paused: it is not chosen until it is resumed"),
     "resume": (arms.resume, "may be chosen again"),
     "retire": (arms.retire, "is retired; its record is kept"),
@@ -23,17 +23,17 @@ PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
     "try": (arms.put_on_probation, "is on probation"),
     "pass": (arms.end_probation, "is no longer on probation"),
 }
-# Acts on a break: whether each confirms it.
+# Acts on a break of the arm's level. True confirms the break, False removes it.
 BREAKS = {"keep": True, "take_back": False}
-ACTS = (*PLAIN, *BREAKS, "rename", "alias", "unalias", "merge", "part")
+ACTS = (*SIMPLE_ACTS, *BREAKS, "rename", "alias", "unalias", "merge", "part")
 # Acts with a confirmation page.
 CONFIRMED = ("merge", "retire", "part")
 
 
-def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str:
-    """Do one of ACTS to an arm. Returns the message; raises ValueError with the reason if it can't be done."""
-    if act in PLAIN:
-        change, outcome = PLAIN[act]
+def perform(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str:
+    """Perform one of ACTS on an arm. Returns the message; raises ValueError with the reason if it can't be done."""
+    if act in SIMPLE_ACTS:
+        change, outcome = SIMPLE_ACTS[act]
         change(arm, by=by, why=why)
         return f"{arm} {outcome}."
     if act in BREAKS:
@@ -56,14 +56,14 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         into = _merge_target(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)
         return (
-            f"{arm} was merged into {into}: {counted(merged.rewards, 'reward')} moved{_doubles(merged.doubles, into)}."
+            f"{arm} was merged into {into}: {counted(merged.rewards, 'reward')} moved{_dropped(merged.doubles, into)}."
         )
     if act == "part":
-        parted = naming.unmerge(arm, by=by, why=why)
-        again = (
-            f"; {len(parted.to_settle)} that had changed in the meantime were settled again" if parted.to_settle else ""
+        split = naming.unmerge(arm, by=by, why=why)
+        resettled = (
+            f"; {len(split.to_settle)} that had changed in the meantime were settled again" if split.to_settle else ""
         )
-        return f"{arm} is a separate arm again: {counted(parted.rewards, 'reward')} came back{again}."
+        return f"{arm} is a separate arm again: {counted(split.rewards, 'reward')} came back{resettled}."
     raise ValueError(f"Nothing was changed: expected one of {', '.join(ACTS)}.")
 
 
@@ -93,7 +93,7 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
             "do": "merge",
             "into": into,
             "heading": f"Merge {arm} into {into}",
-            "effect": f"{moving}{_doubles(preview.merged.doubles, into)}; {own}. {arm} and all its names become "
+            "effect": f"{moving}{_dropped(preview.merged.doubles, into)}; {own}. {arm} and all its names become "
             f"aliases of {into}. Nothing is deleted: if you split them again, the same rewards come back.",
             "moves": arm_moves if arm.bandit.kind != BanditKind.NAMES else [],
             "chooses": chooses,
@@ -125,5 +125,5 @@ def preview_act(act: str, arm: Arm, params: Mapping[str, str]) -> dict[str, Any]
     }
 
 
-def _doubles(count: int, into: Arm) -> str:
+def _dropped(count: int, into: Arm) -> str:
     return f"; {count} more are dropped because {into} already has a reward of the same session" if count else ""

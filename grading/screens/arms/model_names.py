@@ -16,7 +16,7 @@ from grading.screens.http import StaffRequest, staff_view
 
 
 class ModelNameForm(forms.Form):
-    """Which model a text means: one of the list, or a new one of this name."""
+    """Assigns `text`, as written in transcripts, to the existing model `arm` or else to a new model called `name`."""
 
     text = forms.CharField()
     arm = forms.ModelChoiceField(

@@ -28,7 +28,7 @@ from grading.screens.charts.posteriors import Beta
 from grading.screens.http import StaffRequest, staff_view
 
 # The most events, and the most sessions of an arm, that a page lists.
-LISTED, LATEST = 100, 10
+LISTED, LATEST_SESSIONS = 100, 10
 # The column of sessions that refers to the arms of a bandit.
 COLUMNS = {"category": "category", "harness": "harness", naming.BANDIT: "model_arm"}
 CHANGE = "bandit.change_arm"
@@ -99,7 +99,7 @@ def show(request: StaffRequest, name: str) -> HttpResponse:
 def rows(bandit: Bandit) -> list[ArmListRow]:
     """Every arm: the choosable ones first, merged ones last. Four queries."""
     bandit_arms = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
-    sessions, version = _sessions(bandit), version_of(bandit)
+    sessions, version = _session_counts(bandit), version_of(bandit)
     lines = [
         ArmListRow(
             arm=arm,
@@ -125,8 +125,8 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
     return "probation passed" if arm.probation else ""
 
 
-def _sessions(bandit: Bandit) -> dict[int, int]:
-    """The number of sessions with a reward by the arm's primary key; of all sessions for a bandit of kind NAMES."""
+def _session_counts(bandit: Bandit) -> dict[int, int]:
+    """The number of sessions by the arm's primary key: with a reward, or all of them in a bandit of kind NAMES."""
     if bandit.kind == BanditKind.NAMES:
         by_model = Session.objects.yours().exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(by_model.annotate(n=Count("pk")))
@@ -139,13 +139,13 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
 
 @staff_view("bandit.view_arm")
 def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
-    """One arm with its acts; a POST does one. With `do` in the query, the confirmation page of an act."""
+    """One arm with its acts; a POST performs one. With `do` in the query, the confirmation page of that act."""
     arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
     if request.method == "POST":
         require_operator(request)
         by, why = request.user.get_username(), request.POST.get("why", "").strip()
         try:
-            messages.success(request, acts.do(request.POST.get("do", ""), arm, request.POST, by=by, why=why))
+            messages.success(request, acts.perform(request.POST.get("do", ""), arm, request.POST, by=by, why=why))
         except ValueError as error:
             messages.error(request, str(error))
         if request.POST.get("do") in acts.BREAKS:
@@ -160,7 +160,7 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
             return redirect("admin:arm", name=name, pk=pk)
         context |= {"title": context["heading"], "arm": arm, "bandit": arm.bandit, "may": request.user.has_perm(CHANGE)}
         return TemplateResponse(request, "arms/arm_act.html", context)
-    sessions, outlook = _sessions(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
+    sessions, outlook = _session_counts(arm.bandit).get(arm.pk, 0), posterior_of(name, timezone.now())
     posterior = outlook.arms.get(arm.name) if arm.is_choosable else None
     own_sessions = sessions_of(arm)
     betas = {} if posterior is None else {arm.name: Beta(alpha=posterior.alpha, beta=posterior.beta)}
@@ -181,7 +181,7 @@ def detail(request: StaffRequest, name: str, pk: int) -> HttpResponse:
         "may": request.user.has_perm(CHANGE),
         "learns": arm.bandit.kind != BanditKind.NAMES,
         "longest": arms.MAX_NAME,
-        "latest": own_sessions.with_people().order_by("-ended_at", "-pk")[:LATEST],
+        "latest": own_sessions.with_people().order_by("-ended_at", "-pk")[:LATEST_SESSIONS],
         "work": landed_work(own_sessions) if arm.bandit.name in COLUMNS else None,
     }
     return TemplateResponse(request, "arms/arm.html", context)
@@ -191,8 +191,8 @@ def sessions_of(arm: Arm) -> SessionQuerySet:
     """The finished sessions that ran this arm or an arm that was merged into it; for a lesson, those that got it."""
     column = COLUMNS.get(arm.bandit.name)
     if column is None:
-        given = SessionLesson.objects.filter(Q(arm=arm) | Q(arm__merged_into=arm), taken=True)
-        return Session.objects.yours().filter(pk__in=given.order_by().values("session"))
+        taken = SessionLesson.objects.filter(Q(arm=arm) | Q(arm__merged_into=arm), taken=True)
+        return Session.objects.yours().filter(pk__in=taken.order_by().values("session"))
     return Session.objects.yours().filter(Q(**{column: arm}) | Q(**{f"{column}__merged_into": arm}))
 
 

@@ -111,7 +111,7 @@ class BanditPage:
 
     def present_context(self, outages: Sequence[OutageChoice], *, may_operate: bool) -> dict[str, Any]:
         """The context for the present, compared with the what-if, if the query names one."""
-        card = calibration.card(self.bandit, self.at.now, may_operate=may_operate, current=self.snapshot.current)
+        card = calibration.load_card(self.bandit, self.at.now, may_operate=may_operate, current=self.snapshot.current)
         requested = self.requested_what_if(outages)
         alternative = None
         if requested is not None:

@@ -30,7 +30,7 @@ CHOOSABLE = 20
 
 
 class BulkForm(VerdictForm):
-    """One verdict for all: a grade, each as it is, or no reward; and why."""
+    """The verdict for all selected sessions (a grade, their current reward, or no reward), with the reason."""
 
     takes_value = (Answer.GRADE,)
 
@@ -44,9 +44,10 @@ class BulkForm(VerdictForm):
 
 @staff_view("grading.add_grade")
 def show(request: StaffRequest) -> HttpResponse:
+    """The selected sessions and the effect of the verdict. A POST saves it, or with `preview` only shows the effect."""
     params = request.POST if request.method == "POST" else request.GET
     revisions = _revisions(params)
-    name = _name(params)
+    bulk_id = _bulk_id(params)
     if request.method == "POST":
         form = BulkForm(request.POST)
     else:
@@ -54,7 +55,7 @@ def show(request: StaffRequest) -> HttpResponse:
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
     alarm = _alarm(params)
-    context: dict[str, Any] = {"name": name, "alarm": alarm}
+    context: dict[str, Any] = {"bulk_id": bulk_id, "alarm": alarm}
     stale: dict[int, Any] = {}
     problems: dict[int, str] = {}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
@@ -65,7 +66,7 @@ def show(request: StaffRequest) -> HttpResponse:
                 answer=form.verdict,
                 value=form.grade,
                 reason=form.cleaned_data["reason"],
-                bulk=name,
+                bulk=bulk_id,
                 alarm=alarm,
             )
         except CorrectionError as error:
@@ -78,7 +79,7 @@ def show(request: StaffRequest) -> HttpResponse:
             messages.success(
                 request, f"Corrected {counted(total, 'session')}. The grades are final and show your name and reason."
             )
-            return redirect(f"{reverse('admin:history')}?bulk={name}")
+            return redirect(f"{reverse('admin:history')}?bulk={bulk_id}")
     chosen = bulk.choose(list(revisions)[: bulk.MAX_SESSIONS + 1], request.user)
     context["effect"] = effect(chosen, form)
     if request.POST.get("preview") == "panel":
@@ -112,7 +113,7 @@ def effect(chosen: Sequence[ChosenSession], form: BulkForm) -> dict[str, Any]:
     if not form.is_valid():
         return {**panel, "problem": next(str(error) for errors in form.errors.values() for error in errors)}
     preview = bulk.preview(chosen, form.verdict, form.grade)
-    without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
+    without_grade = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
     return {
         "button": {
             Answer.GRADE: f"Grade {count} {number(form.grade)}",
@@ -122,32 +123,36 @@ def effect(chosen: Sequence[ChosenSession], form: BulkForm) -> dict[str, Any]:
         "count": len(chosen),
         "preview": preview,
         "sentences": _sentences(preview),
-        "without": without,
-        "others": not all(move.touched for move in preview.arms),
+        "without_grade": without_grade,
+        "moves_other_arms": not all(move.touched for move in preview.arms),
     }
 
 
-def _sentences(sums: bulk.BulkPreview) -> list[str]:
+def _sentences(preview: bulk.BulkPreview) -> list[str]:
     """Describe the total effect, a sentence for each kind of change."""
     lines = []
-    if sums.moves:
-        by = signed2(fmean(sums.moves))
-        if len(sums.moves) == 1:
+    if preview.moves:
+        by = signed2(fmean(preview.moves))
+        if len(preview.moves) == 1:
             lines.append(f"1 reward changes by {by}.")
         else:
-            low, high = signed2(min(sums.moves)), signed2(max(sums.moves))
-            lines.append(f"{len(sums.moves)} rewards change by {by} on average, between {low} and {high}.")
-    if sums.first_grades:
-        lines.append(f"{_sessions(sums.first_grades, 'get')} a grade for the first time.")
-    if sums.lost_grades:
-        lines.append(f"{_sessions(sums.lost_grades, 'lose')} the reward, and the bandits forget it.")
-    if sums.unchanged:
-        lines.append(f"{_sessions(sums.unchanged, 'keep')} the same reward, which becomes final.")
-    if sums.opinions:
-        keep = "keeps" if sums.opinions == 1 else "keep"
-        lines.append(f"{_sessions(sums.opinions, 'get')} an additional opinion and {keep} the current grade.")
-    if sums.flags:
-        lines.append(f"{counted(sums.flags, 'flag')} {'is' if sums.flags == 1 else 'are'} cleared.")
+            low, high = signed2(min(preview.moves)), signed2(max(preview.moves))
+            lines.append(f"{len(preview.moves)} rewards change by {by} on average, between {low} and {high}.")
+    if preview.first_grades:
+        lines.append(f"{_sessions(preview.first_grades, 'get')} a grade for the first time.")
+    if preview.lost_grades:
+        lines.append(
+            f"{_sessions(preview.lost_grades, 'lose')} the reward, as if the bandits had never learned from it."
+        )
+    if preview.unchanged:
+        lines.append(f"{_sessions(preview.unchanged, 'keep')} the same reward, which becomes final.")
+    if preview.opinions:
+        keep = "keeps" if preview.opinions == 1 else "keep"
+        lines.append(
+            f"{_sessions(preview.opinions, 'get')} your grade as an additional opinion and {keep} the current reward."
+        )
+    if preview.flags:
+        lines.append(f"{counted(preview.flags, 'flag')} {'is' if preview.flags == 1 else 'are'} cleared.")
     return lines
 
 
@@ -185,7 +190,7 @@ def _alarm(params: QueryDict) -> Alarm | None:
     return Alarm.objects.filter(pk=primary_key(params.get("alarm", ""))).first()
 
 
-def _name(params: QueryDict) -> str:
+def _bulk_id(params: QueryDict) -> str:
     """The id of the bulk correction. The form sends it, so that submitting twice saves only once."""
     try:
         return str(UUID(params.get("bulk", "")))

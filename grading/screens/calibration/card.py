@@ -61,7 +61,7 @@ class ArmPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:
-    """The estimate for one kind of unjudged sessions. `arms` are those with most pairs, `more` the number of others."""
+    """The estimate for one kind of unjudged sessions. `arms` has those with most pairs, `more` counts the others."""
 
     estimate: KindEstimate
     arms: Sequence[ArmPairs]
@@ -79,7 +79,7 @@ class KindRow:
 
     @property
     def half_width(self) -> float:
-        """Half of the width of the 90 % interval, around a calibrated fallback, for the session's verdict."""
+        """Half of the width of the 90 % interval for the verdict that a session of this kind would get."""
         return NORMAL_90 * self.estimate.deviation
 
 
@@ -99,7 +99,7 @@ class BanditCalibration:
     history: Sequence[CalibrationVersion]
 
 
-def parts(judgements: Judgements) -> list[BanditCalibration]:
+def load_bandit_calibrations(judgements: Judgements) -> list[BanditCalibration]:
     """The calibration of every bandit that learns."""
     bandits = []
     for bandit in Bandit.objects.that_learn():
@@ -168,7 +168,7 @@ def _next_step(last: CalibrationVersion | None, pairs: int) -> str:
 def _kinds(
     calibration: FallbackCalibration, pairs: Sequence[JudgedSession], titles: Mapping[str, str]
 ) -> list[KindRow]:
-    """A row for each kind: fallbacks, then abstentions, each with most pairs first. `titles` are by arm's name."""
+    """A row for each kind, fallbacks before abstentions, most pairs first. `titles` has the arms' titles by name."""
     by_arm: dict[tuple[Kind, str], list[JudgedSession]] = defaultdict(list)
     for pair in pairs:
         by_arm[pair.kind, pair.arm].append(pair)
@@ -219,7 +219,7 @@ class CalibrationCard:
         return f"Version {self.proposed.version}"
 
 
-def card(
+def load_card(
     bandit: Bandit, now: dt.datetime, *, may_operate: bool, current: EffectivePolicy | None = None
 ) -> CalibrationCard:
     """The card of a bandit. `current` is its policy, if already loaded."""
@@ -231,7 +231,7 @@ def card(
     return CalibrationCard(
         proposed=proposed,
         status=f"{status(proposed.last)} {weight_rule(bandit, proposed.last)}",
-        why=_why(proposed, who="you" if may_operate else "an operator"),
+        why=_why_it_waits(proposed, who="you" if may_operate else "an operator"),
         offsets=[(offset, rewards) for offset, rewards in offsets if rewards or offset.pairs],
         moves=changes[:MOVES_SHOWN],
         more=max(len(changes) - MOVES_SHOWN, 0),
@@ -240,8 +240,8 @@ def card(
     )
 
 
-def _why(proposed: CalibrationProposal, who: str) -> str:
-    """Whether the proposed version waits for somebody, and why."""
+def _why_it_waits(proposed: CalibrationProposal, who: str) -> str:
+    """Why the version waits for `who`, or that it takes effect by itself; empty if it is in force or has no data."""
     last, version = proposed.last, proposed.version
     if proposed.is_in_force:
         return ""

@@ -13,8 +13,8 @@ from grading.reward.judged_pairs import latest_judgements
 from grading.screens.calibration import card
 from grading.screens.http import StaffRequest, staff_view
 
-# From `benchmarks/truth.py`, as in docs/measured.md: the mean AUC and the matched one of the trajectory's number and of
-# the grades that are issued, and the share of logs that get one.
+# Measured by `benchmarks/truth.py` (docs/measured.md). `raw` and `issued`: the AUC of the trajectory's number and of
+# grades issued from it, over all logs and over those of equal length. `share`: the share of logs that get a grade.
 FALLBACK_AUC = {"raw": (0.78, 0.73), "issued": (0.52, 0.5), "share": 0.31}
 # Two a day, for a week.
 CANARIES_SHOWN = 14
@@ -41,7 +41,7 @@ def show(request: StaffRequest) -> TemplateResponse:
         "enough": ENOUGH,
         "enough_in_arm": FEWEST,
         "fallback_auc": FALLBACK_AUC,
-        "bandits": card.parts(judgements),
+        "bandits": card.load_bandit_calibrations(judgements),
         "pairs_read_at": judgements.read_at,
         "rankings": load_rankings(now) if Repository.objects.exists() else {},
         "canaries": CanaryRun.objects.select_related("call")[:CANARIES_SHOWN],

@@ -128,7 +128,7 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
         "examples_scale": bars.effects_scale(EXAMPLES_REACH),
         "head": headline([row.lesson for row in rows]),
         "site": request.build_absolute_uri("/").rstrip("/"),
-        "card": calibration.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
+        "card": calibration.load_card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
         **_basis(bandit, overview),
     }
     return TemplateResponse(request, "lessons/lessons.html", context)
