@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.reading import posterior_of
-from grading.models import Alarm, Session
+from grading.models import Alarm, Flag, Session
 from grading.models.quota import QuotaState
 from grading.monitoring.arms import lone_agent
 from grading.monitoring.rule import RULES
@@ -186,3 +186,20 @@ def test_an_alarm_takes_no_session_out_that_was_graded_since(site, operator):
 def test_sessions_that_no_bandit_has_learned_from_reach_nothing(site, found):
     found.append(site.session(None, harness=None).session.pk)
     assert reach.load_reach(read(found), timezone.now()) is None
+
+
+def test_a_session_graded_since_is_not_counted_as_the_alarms_doing(site, operator, found):
+    """Its reward is the judge's now, and the provisional rewards of the others count 0 or little."""
+    for number in range(12):
+        desk_cast.judged(0.5, category="code", external_id=f"judged-{number}")
+        desk_cast.judged(0.5, category="infra", external_id=f"infra-{number}")
+    provisional = site.session(category="code").with_log().graded(Source.TRAJECTORY, 0.1).settle()
+    graded_since = desk_cast.judged(0.95, category="code")
+    earlier = timezone.now() - dt.timedelta(days=1)
+    Flag.objects.create(rule="A41", session=graded_since, raised_at=earlier)
+    found += [provisional.pk, graded_since.pk]
+    context = operator.get(f"/alarms/{opened('A41').pk}/").context
+    assert context["affected"] == 1
+    without, as_it_is, in_full = context["reach"].outlooks
+    assert in_full.mean < as_it_is.mean <= without.mean
+    assert context["reach"].rewards == 1

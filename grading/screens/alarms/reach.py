@@ -1,7 +1,7 @@
 """The effect of an alarm's sessions on the bandits: posteriors with them, and without."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from bandit import ledger
 from bandit.core.moves import ArmMove, moves
 from bandit.models import LedgerEntry, Selection
-from bandit.whatif import row_of_entry, what_if_changed, what_if_rows
+from bandit.whatif import HypotheticalReward, row_of_entry, what_if_changed, what_if_rows
 from grading.models import Session
 from grading.review import promises
 from grading.screens.charts.posteriors import Beta, beliefs, climb
@@ -67,7 +67,8 @@ class AlarmReach:
 
 
 def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | None:
-    """The effect of these sessions, in the order in which they ended; None if no bandit has learned from them.
+    """The effect of these sessions, in the order in which they ended; None if they have none, not even if they counted
+    in full.
 
     About ten queries for each bandit and each point of the climb.
     """
@@ -80,14 +81,14 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
         outlooks[bandit] = (without, current)
         ran = {change.arm for change in own}
         arm_moves += [each for each in moves(bandit, without, current, touched=ran) if each.touched or each.is_shown]
-    touched = [move for move in arm_moves if move.touched and move.is_shown]
+    # In full, every reward counts as a person's does, whatever its source and standing.
+    as_human = promises.changes((each, each.reward_value) for each in live)
+    touched = _visible(arm_moves) or _visible(_moves_in_full(as_human, now))
     if not touched:
         return None
     # The arm of the category bandit that moves most; if none does, that of another bandit.
     worst = max(touched, key=lambda move: (move.bandit == "category", abs(move.share_moves), abs(move.mean_moves)))
     without, current = outlooks[worst.bandit]
-    # In full, every reward counts as a person's does, whatever its source and standing.
-    as_human = promises.changes((each, each.reward_value) for each in live)
     _current, in_full = what_if_changed(worst.bandit, {worst.bandit: as_human[worst.bandit]}, now)
     live_entries = ledger.live_entries(worst.bandit, [session.observation for session in live])
     entries = {
@@ -102,6 +103,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
         ("in full", "full", in_full),
     ]
     posteriors = {css: each.arms[worst.arm] for _label, css, each in curves}
+    actual = next(move for move in arm_moves if (move.bandit, move.arm) == (worst.bandit, worst.arm))
     return AlarmReach(
         rewards=len(rows),
         since=since,
@@ -112,11 +114,25 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
             for label, css, each in curves
         ),
         curves=beliefs({css: Beta(alpha=each.alpha, beta=each.beta) for css, each in posteriors.items()}, worst.arm),
-        climb=_climb(worst, rows, now),
+        climb=_climb(actual, rows, now),
         moves=tuple(arm_moves),
         decisions=decided.count(),
         decisions_for_arm=decided.filter(arm__name=worst.arm).count(),
     )
+
+
+def _visible(arm_moves: Iterable[ArmMove]) -> list[ArmMove]:
+    """The moves of the sessions' own arms that are large enough to show."""
+    return [move for move in arm_moves if move.touched and move.is_shown]
+
+
+def _moves_in_full(as_human: Mapping[str, Sequence[HypotheticalReward]], now: dt.datetime) -> list[ArmMove]:
+    """The moves, by bandit, if the sessions' rewards counted as a person's do."""
+    arm_moves: list[ArmMove] = []
+    for bandit, own in as_human.items():
+        current, in_full = what_if_changed(bandit, as_human, now)
+        arm_moves += moves(bandit, current, in_full, touched={change.arm for change in own})
+    return arm_moves
 
 
 def _climb(arm: ArmMove, entries: Sequence[LedgerEntry], now: dt.datetime) -> SafeString:

@@ -148,15 +148,18 @@ def detail(request: StaffRequest, pk: int) -> TemplateResponse:
         )
         for each in reversed(sessions_in_order[-LISTED:])
     ]
-    reached = reach.load_reach(sessions_in_order, timezone.now())
+    # The reward of a session that a judge or a person has graded since is no longer the alarm's doing.
+    affected = [session for session in sessions_in_order if session.pk not in since]
+    reached = reach.load_reach(affected, timezone.now())
     context = {
         "title": f"{title_of(alarm.rule)}, alarm",
         "alarm": alarm,
         "rule": rule,
         "silence_links": _silence_links().get(alarm.about) if is_silence else None,
         "rows": rows,
-        "effective": _count_effective(rows, reached),
+        "effective": _count_effective([row for row in rows if row.since is None], reached),
         "reach": reached,
+        "affected": len(affected),
         "answers": list(_answers(request, alarm, rule, sessions_in_order, reached, since=since)),
         "total": len(keys),
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
