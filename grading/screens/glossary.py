@@ -31,6 +31,21 @@ class Term:
         return self.word[0].upper()
 
 
+# What a newcomer meets first, in the order in which the pages build on each other.
+FIRST_TERMS = (
+    "session",
+    "reward",
+    "source",
+    "verdict",
+    "provisional",
+    "bandit",
+    "arm",
+    "category",
+    "harness",
+    "outcome",
+)
+
+
 @cache
 def terms() -> tuple[Term, ...]:
     """Every term of docs/words.md, in alphabetical order."""
@@ -55,4 +70,6 @@ def show(request: StaffRequest) -> TemplateResponse:
     """The glossary; `q` keeps the terms that contain it."""
     text = request.GET.get("q", "").strip()
     matching = [term for term in terms() if text.lower() in f"{term.word} {term.meaning}".lower()]
-    return TemplateResponse(request, "words/words.html", {"title": "Glossary", "terms": matching, "text": text})
+    first_terms = [] if text else [_by_name()[name] for name in FIRST_TERMS]
+    context = {"title": "Glossary", "terms": matching, "text": text, "first_terms": first_terms}
+    return TemplateResponse(request, "words/words.html", context)

@@ -9,11 +9,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 
 @pytest.mark.parametrize("url", ["/review/bulk/", "/categories/set/"])
 def test_without_a_session_the_page_lists_some_to_choose(site, reviewer, url):
-    assert "No session is selected." in flat(reviewer.get(f"{url}?session=x&session=999999"))
+    assert "so none is selected." in flat(reviewer.get(f"{url}?session=x&session=999999"))
     session = site.session().judged(0.6).settle()
     page = flat(reviewer.get(url))
     assert f'name="session" value="{session.pk}"' in page
-    assert "No session is selected." not in page
+    assert "so none is selected." not in page
     assert "Continue with the ticked sessions" not in flat(reviewer.get(url, {"session": session.pk}))
 
 

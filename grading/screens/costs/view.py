@@ -132,8 +132,9 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
-    """Every day since `first`, including those that cost nothing."""
+    """Every day since `first`, or since the first with a call if that is later, including those that cost nothing."""
     spends = {day: spend for (day,), spend in by_day}
+    first = max(first, min(spends, default=first))
     days = (timezone.localdate() - first).days + 1
     bars = []
     for day in (first + dt.timedelta(days=n) for n in range(days)):

@@ -116,7 +116,8 @@ def show(request: StaffRequest) -> TemplateResponse:
 
 
 def chart(sums: dict[dt.date, UsageSum], first: dt.date) -> Any:
-    """The chart of costs, with every day since `first`, even those without any use."""
+    """The chart of costs, with every day since `first`, or since the first with any use if that is later."""
+    first = max(first, min(sums, default=first))
     bars = []
     for number in range((timezone.localdate() - first).days + 1):
         day = first + dt.timedelta(days=number)
