@@ -47,9 +47,12 @@ def flags(raised: Iterable[Flag]) -> list[Flag]:
 
 
 def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:
-    """The history, with the results of grades, settlements and rewards hidden."""
+    """The history, with the results of grades, settlements and rewards hidden, and lines that are then equal once."""
+    shown = None
     for line in lines:
+        last = shown
+        shown = line
         if line.while_blind:
-            yield replace(line, what=f"{line.while_blind}: {HIDDEN}", detail="", source="")
-        else:
-            yield line
+            shown = replace(line, what=f"{line.while_blind}: {HIDDEN}", detail="", source="")
+        if shown != last:
+            yield shown
