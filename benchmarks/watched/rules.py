@@ -17,7 +17,7 @@ def a3(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
 
 
 def a9(site: WatchedSite, _open_alarms: set[str]) -> Iterable[Finding]:
-    window = site.sessions_of_last((rewards.NOW + rewards.BEFORE).days)
+    window = site.sessions_of_last((rewards.RECENT_WINDOW + rewards.EARLIER_WINDOW).days)
     week = [each for each in window if each.ended_at > site.now - rewards.WINDOW]
     grades = {
         Source.JUDGE: [each.mean for each in week if each.mean is not None],

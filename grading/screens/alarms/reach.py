@@ -94,6 +94,8 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
     entries = {
         entry.observation: entry for entry in live_entries if entry.arm.name == worst.arm and not entry.is_abstention
     }
+    if not entries:
+        return None
     since = min(entry.recorded_at for entry in entries.values())
     decided = Selection.objects.filter(bandit__name=worst.bandit, created__gte=since)
     rows = [entries[each.observation] for each in live if each.observation in entries]
