@@ -89,7 +89,7 @@ def read_logs(folders: Sequence[Path], progress: ReadingProgress) -> None:
     A log that can't be read is recorded with the reason, and the others are read.
     """
     with TemporaryDirectory(prefix="opencode-") as scratch:
-        files = [found for found in scan(folders) if isinstance(found, Path)]
+        files = [path for path in scan(folders) if isinstance(path, Path)]
         exports, sources = opencode.export_sessions(files, Path(scratch))
         # Sessions that OpenCode keeps in its database are stored as files of their own; the other logs stay in place.
         _read_files([*latest_first(set(files) - sources), *exports], folders, set(exports), progress)

@@ -68,10 +68,10 @@ def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]
             mean_reward = estimate(mean, variance / n, n - 1)
         cells[key] = ContextCell(n=n, days=day_count, estimate=mean_reward)
     estimated = {key for key, cell in cells.items() if cell.estimate is not None}
-    shown = tuple(context for context in contexts if any(place == context for _arm, place in estimated))
+    listed_contexts = tuple(context for context in contexts if any(place == context for _arm, place in estimated))
     lines = tuple(
-        ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in shown))
+        ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in listed_contexts))
         for name in names
         if any(arm == name for arm, _place in estimated)
     )
-    return ContextComparison(contexts=shown, lines=lines, missing=len(contexts) - len(shown))
+    return ContextComparison(contexts=listed_contexts, lines=lines, missing=len(contexts) - len(listed_contexts))

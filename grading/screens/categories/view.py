@@ -107,7 +107,7 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
         "preview": effect_preview if count else None,
         "effects": effect.bandit_effects(effect_preview) if effect_preview and count else (),
         "all": Session.objects.yours().count(),
-        "given": given(),
+        "origins_by_category": origins_by_category(),
         "unread": rules.without_traits().count(),
         "examples": [(each, examples[each.pk]) for each in Session.objects.filter(pk__in=examples)],
         "sum": " + ".join(parts) if len(parts) > 1 else "",
@@ -118,7 +118,7 @@ def page(draft: RuleDraft | None) -> dict[str, Any]:
     }
 
 
-def given() -> list[dict[str, Any]]:
+def origins_by_category() -> list[dict[str, Any]]:
     """The categories that sessions have, by name, each with the number of its sessions and where it came from."""
     origins = Session.objects.yours().exclude(category=None).order_by()
     counts_by_name: dict[str, Counter[CategoryOrigin]] = {}

@@ -48,11 +48,11 @@ def flags(raised: Iterable[Flag]) -> list[Flag]:
 
 def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:
     """The history, with the results of grades, settlements and rewards hidden, and lines that are then equal once."""
-    shown = None
+    entry = None
     for line in lines:
-        last = shown
-        shown = line
+        previous = entry
+        entry = line
         if line.while_blind:
-            shown = replace(line, what=f"{line.while_blind}: {HIDDEN}", detail="", source="")
-        if shown != last:
-            yield shown
+            entry = replace(line, what=f"{line.while_blind}: {HIDDEN}", detail="", source="")
+        if entry != previous:
+            yield entry
