@@ -279,7 +279,7 @@ def test_the_page_counts_where_the_categories_came_from(site, client):
     rule()
     site.upload("s-1", log("s-1"), category=None)
     Agent("eve").send("s-2", category="news", journal="Read the news.")
-    given = client.get("/categories/").context["given"]
+    given = client.get("/categories/").context["origins_by_category"]
     assert given == [
         {"name": "news", "total": 1, "origins": [("the agent’s own word", 1)]},
         {"name": "triage", "total": 1, "origins": [("set by a rule", 1)]},
