@@ -5,6 +5,7 @@ scan ─► import_logs (in several processes, `import_log` for each file) ─�
 
 import datetime as dt
 import hashlib
+import logging
 import os
 import signal
 import time
@@ -36,6 +37,8 @@ from grading.models.imports import Fate
 from grading.monitoring.watch import refresh_afterwards
 from grading.plain import plain_text
 from gradingsite.supervisor import die_with_parent
+
+logger = logging.getLogger(__name__)
 
 GPTME_LOG = "conversation.jsonl"
 # Folders with many files, none of which are logs.
@@ -145,7 +148,14 @@ def import_log(
                     incoming.keep()  # the file may have moved
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
-                log = receiving.parse(plain, path.name)
+                try:
+                    log = receiving.parse(plain, path.name)
+                except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, store.TooLarge, OSError):
+                    raise
+                except Exception as error:
+                    logger.exception("%s could not be parsed", path)
+                    why = "logs that could not be parsed, because of an error of the site"
+                    return ImportOutcome(path=path, fate=fate, why=why, detail=type(error).__name__)
             if erased.session_digest(agent.name, _session_id(path, log)) in leave_out:
                 return ImportOutcome(path=path, fate=fate, why="logs of sessions that were erased here")
             if not log.report.recognised:

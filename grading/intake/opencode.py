@@ -9,6 +9,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -166,8 +167,10 @@ def _safe_name(identity: str) -> str:
 
 def _write(path: Path, info: dict[str, Any], messages: Iterable[dict[str, Any]]) -> None:
     """Write a session, one message at a time. The same session always gives the same bytes."""
+    # SQLite columns may contain a BLOB, whatever their declared type.
+    dump = partial(json.dumps, default=partial(bytes.decode, errors="replace"))
     with path.open("w", encoding="utf-8", errors="replace") as file:
-        file.write('{"info": ' + json.dumps(info) + ',\n"messages": [')
+        file.write('{"info": ' + dump(info) + ',\n"messages": [')
         for number, message in enumerate(messages):
-            file.write((",\n" if number else "\n") + json.dumps(message))
+            file.write((",\n" if number else "\n") + dump(message))
         file.write("\n]}\n")

@@ -33,6 +33,7 @@ from grading.judging.judges import Judge
 from grading.judging.worker import Turn
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy, Session
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole
+from grading.plain import plain_text
 from grading.vocabulary import Reason
 
 if TYPE_CHECKING:
@@ -355,8 +356,8 @@ def read_result(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -
             code = details.get("error_code", "") if isinstance(details, dict) else ""
             row = {
                 "http_status": api_errors.STATUS_OF_TYPE.get(error.type),
-                "error_type": str(code or error.type)[:80],
-                "request_id": str(result.error.request_id or "")[:120],
+                "error_type": plain_text(str(code or error.type))[:80],
+                "request_id": plain_text(str(result.error.request_id or ""))[:120],
             }
             deferral = api_errors.classify_batched(error.type, error.message, clock.now(), code=str(code))
             return CallOutcome(result=deferral, row=row)

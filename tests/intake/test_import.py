@@ -20,7 +20,7 @@ from django.utils import timezone
 from bandit import audit
 from bandit.models import Arm, LedgerEntry
 from grading import formats
-from grading.evidence import ownership
+from grading.evidence import ownership, receiving
 from grading.intake.erasing import erase, erase_agent
 from grading.intake.importing import IMPORTS_WITH_FILES, forget_files
 from grading.models import Agent, ApiToken, ImportedFile, LogImport, Session
@@ -141,6 +141,20 @@ def test_a_log_that_grew_is_added_to_its_session(folder, capsys):
     write(folder / "claude" / f"{CLAUDE}.jsonl", logs.claude(CLAUDE, logs.COMMIT, ("ls", "a b")))
     assert tally(run(capsys, folder / "claude")) == {"added": 1, "there": 1, "files": 2}
     assert Session.objects.count() == 2
+
+
+def test_an_error_of_a_parser_refuses_one_file(folder, capsys, monkeypatch):
+    parse = receiving.parse
+
+    def fail_for_one(file, name):
+        if name == "conversation.jsonl":
+            raise KeyError("role")
+        return parse(file, name)
+
+    monkeypatch.setattr(receiving, "parse", fail_for_one)
+    said = run(capsys, folder / "claude", folder / "gptme")
+    assert tally(said) == {"imported": 2, "refused": 1, "files": 3}
+    assert "logs that could not be parsed, because of an error of the site" in said
 
 
 def test_a_single_file_can_be_named(folder, capsys):

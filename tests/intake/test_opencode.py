@@ -76,6 +76,15 @@ def test_database_in_use_is_read_with_its_wal(tmp_path):
     assert [len(message["parts"]) for message in first["messages"]] == [len(row["parts"]) for row in LOG["messages"]]
 
 
+def test_blob_in_a_text_column_is_exported_as_text(tmp_path):
+    path = tmp_path / "opencode.db"
+    with opencode(path, "ses_a"), closing(sqlite3.connect(path)) as database:
+        database.execute("update session set title = ?", [b"a title\xff"])
+        database.commit()
+        (export,) = exported(path, tmp_path / "out")
+    assert export["info"]["title"] == "a title\ufffd"
+
+
 def test_database_that_nobody_has_open_stays_untouched(tmp_path):
     path = tmp_path / "data" / "opencode.db"
     path.parent.mkdir()

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from grading.judging.core.verdict import DeferralScope, Deferred, truncate
+from grading.plain import plain_text
 from grading.vocabulary import Reason
 
 # A 429 with a longer wait than this is not about a limit per minute.
@@ -139,6 +140,6 @@ def error_columns(error: Exception) -> dict[str, Any]:
     kind = error.error_code or error.type or type(error).__name__
     return {
         "http_status": error.status_code,
-        "error_type": kind[:80],
-        "request_id": (error.request_id or "")[:120],
+        "error_type": plain_text(str(kind))[:80],
+        "request_id": plain_text(error.request_id or "")[:120],
     }

@@ -295,6 +295,7 @@ def test_the_first_of_the_next_month_is_that_of_utc_wherever_the_machine_is(monk
         (error(429, kind="rate_limit_error", request_id="req_7"), (429, "rate_limit_error", "req_7")),
         (unsaid(503), (503, "ServiceUnavailableError", "")),
         (error(400, code="c" * 100, request_id="r" * 200), (400, "c" * 80, "r" * 120)),
+        (error(400, code="a\0b"), (400, "a�b", "")),
         (ValueError("a bug"), (None, "ValueError", "")),
         (anthropic.APITimeoutError(REQUEST), (None, "APITimeoutError", "")),
     ],
