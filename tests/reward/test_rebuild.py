@@ -135,12 +135,3 @@ def test_each_chunk_is_repaired_by_itself(sessions, monkeypatch):
     assert Session.objects.filter(reward_value=None).count() == 1
     rebuild(repair=True)
     assert rebuild() == ["0 differences"]
-
-
-def test_earlier_name_repairs_and_says_that_it_is_deprecated(sessions):
-    Session.objects.update(reward_value=0.125)
-    output, errors = StringIO(), StringIO()
-    call_command("rebuild_state", verbosity=0, stdout=output, stderr=errors)
-    assert output.getvalue().endswith("3 differences, repaired\n")
-    assert "rebuild_state is deprecated: use `manage.py rebuild --repair`" in errors.getvalue()
-    assert rebuild() == ["0 differences"]

@@ -98,7 +98,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
     posting = request.method == "POST"
     draft = RubricDraft.posted(request.POST) if posting else RubricDraft.from_rubric(parent)
     unsaved, problems = None, dict[str, str]()
-    if posting and not _rearranged(draft, request.POST):
+    if posting and not _add_or_remove_row(draft, request.POST):
         draft.drop_blank_rows()
         problems = draft.problems()
         try:
@@ -106,7 +106,7 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         except OSError as error:
             problems = {"examples": f"The evidence of an example could not be read ({error}). Remove the example."}
         if unsaved is not None and request.POST.get("do") in {"save", "try"}:
-            return _saved(request, unsaved)
+            return _save_and_redirect(request, unsaved)
     try:
         total = round(sum(float(row["weight"]) for row in draft.dimensions), 6)
     except ValueError:
@@ -152,7 +152,7 @@ def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str
     return [dict(zip(columns, row, strict=True)) for row in zip(*typed, strict=False)]
 
 
-def _rearranged(draft: RubricDraft, post: QueryDict) -> bool:
+def _add_or_remove_row(draft: RubricDraft, post: QueryDict) -> bool:
     """Add or remove a row if the pressed button does that. Returns whether it does; nothing is checked then."""
     section, _, index = post.get("remove", "").partition("-")
     rows = {"dimensions": draft.dimensions, "bands": draft.bands}
@@ -166,7 +166,7 @@ def _rearranged(draft: RubricDraft, post: QueryDict) -> bool:
     return False
 
 
-def _saved(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
+def _save_and_redirect(request: StaffRequest, unsaved: Rubric) -> HttpResponse:
     saved, is_new = versions.save(unsaved, author=request.user)
     if is_new:
         messages.success(

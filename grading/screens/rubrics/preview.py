@@ -12,7 +12,8 @@ from grading.judging.outlook.estimates import CostEstimate, estimate
 from grading.models import Rubric, Session
 from grading.vocabulary import Reason
 
-SEVERAL, RECENT = 2, 30
+# How many recent sessions are offered, and how many matches are enough to see that a text is ambiguous.
+RECENT, SEVERAL = 30, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

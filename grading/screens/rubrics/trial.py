@@ -58,9 +58,9 @@ def show(request: StaffRequest, pk: int) -> HttpResponse:
         state = _state(rubric, session)
         trial = state["trial"]
         context |= {
-            "held": current,
+            "current": current,
             "answer": latest,
-            "is_known": answers(session, rubric, judgeable(session)).exists(),
+            "is_already_judged": answers(session, rubric, judgeable(session)).exists(),
             "rows": dimension_rows(current, latest),
             **state,
             "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
@@ -97,7 +97,7 @@ def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, 
             "name": name,
             "before": before_value,
             "after": after_value,
-            "moved": None if before_value is None or after_value is None else after_value - before_value,
+            "difference": None if before_value is None or after_value is None else after_value - before_value,
         }
         for name, before_value, after_value in rows
     ]
