@@ -16,8 +16,8 @@ from tests.site import Site, plain_names
 
 pytestmark = pytest.mark.browser
 REMOTE = "https://forge.example/ada/engine.git"
-# Without the verdict, which is hidden until a person has graded.
-CONTRADICTION = "what became of the work contradicts the verdict"
+# Without the direction of the verdict, which is hidden until a person has graded.
+CONTRADICTION = "its work was followed up after the verdict"
 
 
 @pytest.fixture
