@@ -24,7 +24,7 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from grading import formats, intake
-from grading.busy import patiently
+from grading.busy import patiently, trouble
 from grading.evidence import receiving, store
 from grading.evidence.in_place import can_be_stored
 from grading.evidence.receiving import ParsedLog, ReceivedFile, SessionClaim
@@ -129,8 +129,9 @@ def import_log(
 
     A file that doesn't begin like a session's log is left alone, with the reason. So is a file in one of `folders` that
     has become a link out of it: otherwise whoever may write there could have any file read. With `in_place`, no copy of
-    the log is stored if its path can be. `leave_out` are the digests of erased sessions, which don't come back. The
-    outcome's `why` is in the plural, because the summary counts files by it.
+    the log is stored if its path can be. `leave_out` are the digests of erased sessions, which don't come back. A log
+    that the reader fails at is refused; the errors of an unavailable database are raised. The outcome's `why` is in the
+    plural, because the summary counts files by it.
     """
     fate = Fate.REFUSED
     try:
@@ -148,14 +149,7 @@ def import_log(
                     incoming.keep()  # the file may have moved
                 return ImportOutcome(path=path, fate=Fate.THERE, session=existing)
             with incoming.open() as plain:
-                try:
-                    log = receiving.parse(plain, path.name)
-                except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, store.TooLarge, OSError):
-                    raise
-                except Exception as error:
-                    logger.exception("%s could not be parsed", path)
-                    why = "logs that could not be parsed, because of an error of the site"
-                    return ImportOutcome(path=path, fate=fate, why=why, detail=type(error).__name__)
+                log = receiving.parse(plain, path.name)
             if erased.session_digest(agent.name, _session_id(path, log)) in leave_out:
                 return ImportOutcome(path=path, fate=fate, why="logs of sessions that were erased here")
             if not log.report.recognised:
@@ -172,6 +166,11 @@ def import_log(
         why, detail = "files that are too large", str(error)
     except OSError as error:
         why, detail = "files that cannot be read", str(error.strerror)
+    except Exception as error:
+        if trouble(error) is not None:
+            raise
+        logger.exception("%s cannot be read", path)
+        why, detail = "logs that the reader failed at", f"{type(error).__name__}: {error}"
     return ImportOutcome(path=path, fate=fate, why=why, detail=detail)
 
 

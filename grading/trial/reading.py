@@ -18,9 +18,8 @@ from grading.evidence.in_place import is_known
 from grading.health import planner
 from grading.insight import agents, since
 from grading.intake import erased, naming, opencode
-from grading.intake.importing import ImportOutcome, ImportRecord, import_log, scan
+from grading.intake.importing import ImportRecord, import_log, scan
 from grading.models import Agent
-from grading.models.imports import Fate
 from grading.monitoring.watch import refresh_afterwards
 from grading.outcomes import following
 from grading.trial import keeping
@@ -111,7 +110,9 @@ def _read_files(
                 progress.unchanged += 1
             else:
                 record = record or ImportRecord(agent, folders, by=f"gradingsite try, at {CONSOLE}", category=None)
-                outcome = read_log(path, agent, folders, leave_out, in_place=path not in exports)
+                outcome = import_log(
+                    path, agent=agent, folders=folders, leave_out=leave_out, in_place=path not in exports
+                )
                 record.add(outcome)
                 progress.fates[outcome.fate] += 1
             progress.done += 1
@@ -119,20 +120,6 @@ def _read_files(
         if record is not None:
             record.end(progress.stopped)
             refresh_afterwards(flagged=True)
-
-
-def read_log(
-    path: Path, agent: Agent, folders: Iterable[Path], leave_out: Collection[str], *, in_place: bool = True
-) -> ImportOutcome:
-    """Import one log. A defect of the reader costs this log only; a full disk is raised."""
-    try:
-        return import_log(path, agent=agent, folders=folders, in_place=in_place, leave_out=leave_out)
-    except Exception as error:
-        if trouble(error) is not None:
-            raise
-        logger.exception("%s cannot be read", path)
-        detail = f"{type(error).__name__}: {error}"
-        return ImportOutcome(path=path, fate=Fate.REFUSED, why="logs that the reader failed at", detail=detail)
 
 
 def latest_first(paths: Iterable[Path]) -> list[Path]:

@@ -154,7 +154,7 @@ def test_an_error_of_a_parser_refuses_one_file(folder, capsys, monkeypatch):
     monkeypatch.setattr(receiving, "parse", fail_for_one)
     said = run(capsys, folder / "claude", folder / "gptme")
     assert tally(said) == {"imported": 2, "refused": 1, "files": 3}
-    assert "logs that could not be parsed, because of an error of the site" in said
+    assert "logs that the reader failed at" in said
 
 
 def test_a_single_file_can_be_named(folder, capsys):
