@@ -413,7 +413,8 @@ def write_letter(
     if news is not None:
         sentences.append(write_effect(news))
     elif outages:
-        sentences.append(f"In this week, judges were unavailable: {'; '.join(write_mark(mark) for mark in outages)}.")
+        noun = "Judge outage" if len(outages) == 1 else "Judge outages"
+        sentences.append(f"{noun}: {'; '.join(write_mark(mark) for mark in outages)}.")
     best = next((card for card in cards if card.is_best), None)
     if best is not None:
         sentences.append(write_agent(best))

@@ -79,8 +79,8 @@ def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway(site)
 
 
 def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_every_page(site, client):
-    """I147, no human ground truth at all: told (A30), and on every page. Below twenty blind grades of the slice a
-    grader is called uncalibrated; bias and error come with a 90 % interval.
+    """I147, no human ground truth at all: told (A30), and on every page. Below twenty blind grades of the random
+    check a grader is called uncalibrated; bias and error come with a 90 % interval.
     """
     rita = site.person("rita", "reviewer")
     client.force_login(rita)

@@ -149,7 +149,7 @@ def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(site, rita,
     html = flat(client.get("/calibration/"))
     used, unused = html.index("claude-sonnet-5-5 at api rubric bbbb</th>"), html.index("at api rubric aaaa</th>")
     assert used < unused
-    assert html.index("no blind grade yet") < unused
+    assert html.index("none in the random order yet") < unused
     assert "+.10" in html
     assert '<td class="dim">flagged</td>' in html
 
@@ -184,7 +184,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(si
     assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     client.force_login(rita)
     html = flat(client.get("/calibration/"))
-    assert "no blind grade yet" in html
+    assert "none in the random order yet" in html
     assert "25 blind grades were given out of order" in html
     assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
 

@@ -198,8 +198,11 @@ def test_a_session_graded_since_is_not_counted_as_the_alarms_doing(site, operato
     earlier = timezone.now() - dt.timedelta(days=1)
     Flag.objects.create(rule="A41", session=graded_since, raised_at=earlier)
     found += [provisional.pk, graded_since.pk]
-    context = operator.get(f"/alarms/{opened('A41').pk}/").context
+    page = f"/alarms/{opened('A41').pk}/"
+    context = operator.get(page).context
     assert context["affected"] == 1
     without, as_it_is, in_full = context["reach"].outlooks
     assert in_full.mean < as_it_is.mean <= without.mean
     assert context["reach"].rewards == 1
+    found.remove(provisional.pk)
+    assert "All these sessions have been graded since" in flat(operator.get(page))

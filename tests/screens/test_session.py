@@ -25,14 +25,15 @@ from grading.models import (
 )
 from grading.models.agents import TokenScope
 from grading.models.evidence import EvidenceKind
-from grading.models.judging import JobState
+from grading.models.judging import AttemptOutcome, JobState
 from grading.models.outcomes import Authorship, CommitState, LandingState
 from grading.models.review import Answer, QueueEntry
 from grading.review import answers, corrections, promises
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.reward.freshness import EvidenceState
-from grading.screens.session import reasons
+from grading.screens.session import blind, reasons
+from grading.screens.session.history import HistoryLine
 from grading.screens.session.view import TABS
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source, Status
@@ -90,6 +91,17 @@ def test_the_tiles_are_the_steps_of_the_settlement(site, reviewer):
     html = flat(page)
     assert html.count('role="listitem"') == len(page.context["tiles"]) == 6
     assert (html.count('class="join rule"'), html.count('class="join rule over"')) == (1, 1)
+
+
+def test_a_judge_that_was_never_called_has_not_failed(site, reviewer):
+    """During an outage, a session waits for the quota although nothing was sent for it."""
+    builder = site.session().judged(None, Reason.QUOTA_EXHAUSTED).graded(Source.JOURNAL, 0.32)
+    session, job = builder.settle(), builder.with_judge_job(reason=Reason.QUOTA_EXHAUSTED).job
+    for page in (f"/sessions/{session.pk}/", f"/review/{session.pk}/"):
+        assert tiles_of(reviewer.get(page))["judge"]["headline"] == "Not sent yet"
+    quota_cast.attempt(job, NOON, AttemptOutcome.DEFERRED, Reason.QUOTA_EXHAUSTED, http_status=400)
+    for page in (f"/sessions/{session.pk}/", f"/review/{session.pk}/"):
+        assert tiles_of(reviewer.get(page))["judge"]["headline"] != "Not sent yet"
 
 
 def test_nothing_but_the_stored_steps_explains_a_reward(site, reviewer):
@@ -500,6 +512,11 @@ def test_who_is_asked_to_grade_blind_reads_nothing_of_the_verdict(site, reviewer
     html = main_of(opened(reviewer, session, tab))
     assert [telling for telling in TELLING if telling in html] == []
     assert "hidden until you grade" in html
+
+
+def test_settlements_that_look_alike_while_hidden_are_one_line():
+    lines = [HistoryLine(at=NOON, what=f"Settled at {value}", while_blind="Settled") for value in (".60", ".17")]
+    assert [line.what for line in blind.history(lines)] == ["Settled: hidden until you grade"]
 
 
 def test_a_look_at_the_verdict_is_recorded_and_the_grade_is_no_longer_blind(site, reviewer, rita):

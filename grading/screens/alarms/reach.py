@@ -94,7 +94,7 @@ def load_reach(sessions: Sequence[Session], now: dt.datetime) -> AlarmReach | No
     entries = {
         entry.observation: entry for entry in live_entries if entry.arm.name == worst.arm and not entry.is_abstention
     }
-    if not entries:
+    if not entries:  # the arm has none of their rewards yet, only abstentions
         return None
     since = min(entry.recorded_at for entry in entries.values())
     decided = Selection.objects.filter(bandit__name=worst.bandit, created__gte=since)
@@ -129,10 +129,10 @@ def _visible(arm_moves: Iterable[ArmMove]) -> list[ArmMove]:
 
 
 def _moves_in_full(as_human: Mapping[str, Sequence[HypotheticalReward]], now: dt.datetime) -> list[ArmMove]:
-    """The moves, by bandit, if the sessions' rewards counted as a person's do."""
+    """How the sessions' own arms would move if their rewards counted as a person's do; `as_human` is by bandit."""
     arm_moves: list[ArmMove] = []
     for bandit, own in as_human.items():
-        current, in_full = what_if_changed(bandit, as_human, now)
+        current, in_full = what_if_changed(bandit, {bandit: own}, now)
         arm_moves += moves(bandit, current, in_full, touched={change.arm for change in own})
     return arm_moves
 
